@@ -1,0 +1,75 @@
+"""What a holder may spend of one quota in one epoch, smoothed: an edge's slice, or a replica's part of the pool.
+
+Two checks, both must pass (design 4.1): the label's budget, which alone makes the sum safe, and a token level that fills
+evenly over the epoch up to a depth, which spreads the spending. The level is carried over an epoch's border and clipped,
+never refilled, so carrying can only delay spending, never raise a label's sum.
+"""
+
+from __future__ import annotations
+
+from apportion.core.limit import EPOCH_NS
+
+DEPTH_MIN = 5
+"""Units: a shallower bucket would refuse evenly spaced requests that happen to come in pairs."""
+
+
+class Budget:
+    """Budget of one quota at one holder. Starts with nothing; `begin` gives it the units of an epoch.
+
+    The level is in unit-nanoseconds (units x EPOCH_NS), so `part` units an epoch fill `part` of it each nanosecond.
+    """
+
+    __slots__ = ("depth", "epoch", "last_ns", "level", "part", "units")
+
+    def __init__(self, now_ns: int) -> None:
+        self.epoch: int | None = None
+        self.part = 0
+        self.units = 0
+        self.depth = 0
+        self.level = 0
+        self.last_ns = now_ns
+
+    def begin(self, epoch: int, part: int, burst: int, quota_units: int, now_ns: int) -> None:
+        """Start epoch `epoch` with `part` of the quota's `quota_units` units; what the former label still held is void."""
+        assert part >= 0
+        assert self.epoch is None or epoch > self.epoch, "one holder's budget of a label is given once"
+        self.refill(now_ns)
+        self.epoch = epoch
+        self.part = part
+        self.units = part
+        self.depth = min(part, max(part * burst // max(quota_units, 1), DEPTH_MIN))
+        self.level = min(self.level, self.depth * EPOCH_NS)
+
+    def add(self, units: int) -> None:
+        """Add units of the same label (a supplement, or what an edge returned); they fill no faster than before."""
+        self.units += units
+
+    def refill(self, now_ns: int) -> None:
+        """Let the time until `now_ns` fill the level."""
+        elapsed = now_ns - self.last_ns
+        if elapsed > 0:
+            self.level = min(self.level + self.part * elapsed, self.depth * EPOCH_NS)
+            self.last_ns = now_ns
+
+    def available(self, now_ns: int) -> int:
+        """Whole units that may be spent at `now_ns`."""
+        self.refill(now_ns)
+        return min(self.units, self.level // EPOCH_NS)
+
+    def take(self, units: int) -> None:
+        """Spend `units`; call only for what `available` named at the same instant."""
+        assert 0 <= units <= self.units, "a holder never spends more of a label than it holds"
+        self.units -= units
+        self.level = max(0, self.level - units * EPOCH_NS)
+
+    def put_back(self, epoch: int, units: int) -> None:
+        """Undo a `take` of this label that was not used; ignored when the label has passed."""
+        if epoch == self.epoch:
+            self.units += units
+            self.level = min(self.level + units * EPOCH_NS, self.depth * EPOCH_NS)
+
+    def surrender(self, keep: int) -> int:
+        """Give up all but `keep` units of the label; returns how many were given up. The right is lowered first."""
+        given = max(0, self.units - keep)
+        self.units -= given
+        return given

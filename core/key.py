@@ -1,0 +1,53 @@
+"""How a quota is named on the wire and in a store: injective, bounded, printable again where it is short.
+
+Values come from outsiders, so joining them with a separator would let one caller spend another's budget (case C25). Each
+value is written with its length in front; one longer than VALUE_LITERAL_MAX is replaced by a collision-resistant digest
+under a different tag, so a short value can never pose as a long one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+
+VALUE_LITERAL_MAX = 64
+"""Bytes of a value that are kept as they are; longer ones are digested, which bounds a key of 16 dimensions to 1 KiB."""
+
+DIGEST_BYTES = 32
+_LITERAL = 0x00
+_DIGEST = 0x01
+
+
+def encode_key(values: Sequence[str]) -> bytes:
+    """The values of a rule's key, in the key's order, as bytes; different values never give the same bytes."""
+    return b"".join(_encode_value(value.encode("utf-8", "surrogatepass")) for value in values)
+
+
+def encode_quota(domain: str, rule: str, key: bytes) -> bytes:
+    """The store key of a quota: domain, rule and encoded key, injective like `encode_key`."""
+    return encode_key((domain, rule)) + key
+
+
+def key_text(key: bytes) -> str:
+    """An encoded key for people: values joined by commas, quoted where they need it, digests as `blake2b:` and 12 digits."""
+    return ", ".join(_decode(key))
+
+
+def _encode_value(raw: bytes) -> bytes:
+    if len(raw) <= VALUE_LITERAL_MAX:
+        return bytes((_LITERAL, len(raw))) + raw
+    return bytes((_DIGEST, DIGEST_BYTES)) + blake2b(raw, digest_size=DIGEST_BYTES).digest()
+
+
+def _decode(key: bytes) -> list[str]:
+    texts, at = [], 0
+    while at < len(key):
+        tag, length = key[at], key[at + 1]
+        raw = key[at + 2 : at + 2 + length]
+        if tag == _DIGEST:
+            texts.append("blake2b:" + raw.hex()[:12])
+        else:
+            text = raw.decode("utf-8", "replace")
+            texts.append(text if text.isprintable() and text and "," not in text else repr(text))
+        at += 2 + length
+    return texts

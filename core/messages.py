@@ -1,0 +1,361 @@
+"""What edge, region and allocator say to each other, as plain values; `apportion.proto.wire` puts them on the wire.
+
+Names are interned per stream and direction: a sender declares `QuotaName`s before it uses their ids, in the same message
+or an earlier one; declaring an id again gives it a new meaning from there on. Columns of one message have equal lengths.
+All epochs are region epochs; nothing here carries an absolute time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+Ids = npt.NDArray[np.uint32]
+Units = npt.NDArray[np.uint64]
+
+
+def no_ids() -> Ids:
+    """An empty column of ids."""
+    return np.empty(0, np.uint32)
+
+
+def no_units() -> Units:
+    """An empty column of units."""
+    return np.empty(0, np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A quota by name: rule x key. `key` is encoded by `core.key.encode_key`."""
+
+    domain: str
+    rule: str
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaName:
+    """Declares that `id` means `quota` on this stream, in this direction, from this message on."""
+
+    id: int
+    quota: Quota
+
+
+class EpochKind(IntEnum):
+    """How an epoch's divided quotas may be lent (design 5.1, 5.6)."""
+
+    VOID = 0  # passed over: nobody lends a divided quota under this label
+    PLANNED = 1  # a leader claimed it; only its plan says who holds what
+    DIRECT = 2  # nobody claimed it in time: all divided quotas are taken in the store
+
+
+@dataclass(frozen=True, slots=True)
+class EpochMark:
+    """One epoch of the register: its kind, and the generation that claimed it (0 unless PLANNED)."""
+
+    epoch: int
+    kind: EpochKind
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """The one record that is changed only by compare-and-set. `marks` are the last 8 epochs, ascending.
+
+    Epoch `anchor_epoch` starts at `anchor_ns` of the store's clock; `last_ns` is the store time of the last change.
+    """
+
+    generation: int = 0
+    highest: int = 0
+    marks: tuple[EpochMark, ...] = ()
+    anchor_epoch: int = 0
+    anchor_ns: int = 0
+    last_ns: int = 0
+    run_id: str = ""
+
+    def mark(self, epoch: int) -> EpochMark | None:
+        """What the register says of `epoch`; None when it says nothing (not begun, or longer ago than 8 epochs)."""
+        return next((mark for mark in self.marks if mark.epoch == epoch), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules in force: a version that only rises, and the texts of the files by name."""
+
+    version: int
+    texts: tuple[tuple[str, str], ...]
+
+
+# --- edge to region -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """First message of an edge. `incarnation` is random at the edge's start; `epoch` the highest it has seen, 0 if none."""
+
+    edge: str
+    location: str
+    incarnation: int
+    epoch: int
+    rules_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One quota that a group of requests needs: `cost` units for each request, 0 = a peek at it."""
+
+    quota: int
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`count` requests that are alike; each needs all `members` or none. `peek`: look, charge nothing."""
+
+    count: int
+    members: tuple[Member, ...]
+    peek: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Acquire:
+    """One crossing: what waits at the edge, as groups in order of arrival, and units to borrow `ahead` as (id, units)."""
+
+    number: int
+    names: tuple[QuotaName, ...]
+    groups: tuple[Group, ...]
+    ahead: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an edge did in `epoch`, sent until acknowledged. Every row is one quota.
+
+    `demand_*`: offered cost that no other rule refused. `spent_*`: units spent by label `spent_epoch`, which may be earlier
+    than `epoch` for what settled late; only slices, borrowed units and degraded answers, never what the store decided.
+    """
+
+    number: int
+    epoch: int
+    names: tuple[QuotaName, ...] = ()
+    demand_ids: Ids = field(default_factory=no_ids)
+    demand: Units = field(default_factory=no_units)
+    spent_ids: Ids = field(default_factory=no_ids)
+    spent_epoch: Units = field(default_factory=no_units)
+    spent: Units = field(default_factory=no_units)
+    crossings: int = 0
+    degraded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Unspent units of `epoch` that the edge gives back: its own right is already lowered; never sent twice."""
+
+    epoch: int
+    ids: Ids
+    units: Units
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The edge stops in good order; it reports nothing more."""
+
+
+# --- region to edge -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The epoch now and the nanoseconds it still lasts at the sender. Sent each second and with every answer."""
+
+    epoch: int
+    left_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """Answer to Hello: the rules, the time, and the region replica's incarnation."""
+
+    rules: Rules
+    tick: Tick
+    replica: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """The edge's column of the plan of `epoch`, complete: a quota it does not name, this edge does not hold."""
+
+    epoch: int
+    generation: int
+    rules_version: int
+    names: tuple[QuotaName, ...] = ()
+    ids: Ids = field(default_factory=no_ids)
+    units: Units = field(default_factory=no_units)
+
+
+class Outcome(IntEnum):
+    """What the region says of one member of a group."""
+
+    ADMITTED = 0
+    OVER_LIMIT = 1  # does not fit now; `wait_ns` says when it can
+    IMPOSSIBLE = 2  # never fits
+    NO_PLAN = 3  # no answer: the plan is not here yet; ask again until the deadline
+    UNKNOWN_QUOTA = 4  # the region has no such rule: edge and region have different rules
+    UNAVAILABLE = 5  # the store did not answer
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAnswer:
+    """State of one member after the group's admitted requests were charged.
+
+    `outcome` is that of the first request of the group that was not admitted, ADMITTED if all were. `epoch` is the label
+    charged. `remaining` whole units left; `wait_ns` until one more request of the group's cost can fit (0 now, None never).
+    `backlog` unit-ticks of the store's bucket, None where a pool decided. `store`: decided, and rolled up, in the store;
+    otherwise the units were borrowed from a pool and the edge reports what it spends of them.
+    """
+
+    outcome: Outcome
+    epoch: int
+    remaining: int
+    wait_ns: int | None
+    backlog: int | None = None
+    store: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAnswer:
+    """`admitted` of the group's requests passed, the first ones; the rest did not."""
+
+    admitted: int
+    members: tuple[MemberAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """Units borrowed ahead, spendable only while the edge's epoch is `epoch`."""
+
+    quota: int
+    epoch: int
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class AcquireAnswer:
+    """Answer to the Acquire of the same number; `groups` in its order."""
+
+    number: int
+    tick: Tick
+    groups: tuple[GroupAnswer, ...]
+    lent: tuple[Lent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReportAck:
+    """The report of that number is in the rollup; it need not be sent again."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The region will not keep this stream; `retry` says whether the same peer may try again."""
+
+    reason: str
+    retry: bool
+
+
+# --- region and allocator -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorHello:
+    """First message of an allocator."""
+
+    allocator: str
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """Take the lead: set generation to `generation` if the register still holds `generation` - 1."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Claim `epoch` for `generation`, before any slice of it is sent."""
+
+    generation: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What one holder gets: an edge or a replica, by incarnation."""
+
+    holder: int
+    ids: Ids
+    units: Units
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The division of `epoch`, complete. Sum over columns + `held_*` = Q_k for every quota named. `quota_ids` names all."""
+
+    generation: int
+    epoch: int
+    rules_version: int
+    names: tuple[QuotaName, ...]
+    columns: tuple[Column, ...]
+    held_ids: Ids = field(default_factory=no_ids)
+    held: Units = field(default_factory=no_units)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """An attached edge, or a replica (`replica` true), as the leader sees it."""
+
+    incarnation: int
+    name: str
+    location: str
+    replica: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Governance:
+    """Region to allocator, on attaching and each second: time, register, rules version, who is attached to this replica."""
+
+    tick: Tick
+    register: Register
+    replica: int
+    holders: tuple[Holder, ...]
+    rules_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterAnswer:
+    """Outcome of a Lead or Claim: whether it took effect, and the register as it is now."""
+
+    done: bool
+    register: Register
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One edge's report as the allocator needs it."""
+
+    holder: int
+    epoch: int
+    names: tuple[QuotaName, ...]
+    ids: Ids
+    demand: Units
+
+
+FromEdge = Hello | Acquire | Report | Return | Leave
+ToEdge = Welcome | Tick | Rules | Slices | AcquireAnswer | ReportAck | Refused
+FromAllocator = AllocatorHello | Lead | Claim | Plan
+ToAllocator = Rules | Governance | RegisterAnswer | Demand | Refused

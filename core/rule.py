@@ -1,0 +1,116 @@
+"""A rule as the rest of the program sees it: parsed, checked, frozen. How it is written is `rules_file`'s business."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from apportion.core.limit import Limit, RateLimit
+
+
+class Enforce(Enum):
+    """Where a rule is decided (design 4.1). The value is the word of the rules file."""
+
+    LEASE = "lease"
+    REGION = "region"
+
+
+class Fallback(Enum):
+    """One stage of `when_unavailable`. The value is the word of the rules file."""
+
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`fallback` for `duration_ns`; the last stage has None and holds until the region answers again."""
+
+    fallback: Fallback
+    duration_ns: int | None = None
+
+
+class PatternKind(Enum):
+    """How a pattern fits a value."""
+
+    EXACT = "exact"
+    PREFIX = "prefix"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Fits a value that equals `text` (EXACT), starts with it (PREFIX), or is present at all, "" included (ANY)."""
+
+    kind: PatternKind
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands: file, line counted from 1, and the path of keys within the file."""
+
+    file: str
+    line: int
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" + (f": {self.path}" if self.path else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One entry of the rules file. `match` maps each dimension, in sorted order, to the patterns any of which must fit.
+
+    `key` names dimensions of `match`; `deadline_ns` bounds a crossing; `cost_max` is the largest cost that can ever be
+    admitted (for an unlimited rule: None). `exact`: a descriptor of Envoy's RLS must have exactly the rule's dimensions.
+    """
+
+    domain: str
+    name: str
+    match: tuple[tuple[str, tuple[Pattern, ...]], ...]
+    key: tuple[str, ...]
+    limit: Limit
+    enforce: Enforce
+    when_unavailable: tuple[Stage, ...]
+    deadline_ns: int
+    cost_default: int
+    cost_max: int | None
+    exact: bool
+    place: Place = field(compare=False)
+
+    @property
+    def dimensions(self) -> frozenset[str]:
+        """The dimension names of `match`."""
+        return frozenset(name for name, _ in self.match)
+
+    @property
+    def divided(self) -> bool:
+        """Whether the quotas of this rule are divided over edges; all others are decided in the region's store."""
+        return self.enforce is Enforce.LEASE and isinstance(self.limit, RateLimit) and self.limit.can_be_divided
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """All rules of one `domain`, in no meaningful order. `edges_max` is None where no rule needs it."""
+
+    name: str
+    rules: tuple[Rule, ...]
+    edges_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """Everything that was loaded: domains by name, and a digest of the texts that gave them (hex, 64 characters)."""
+
+    domains: dict[str, Domain]
+    digest: str
+
+    @property
+    def edges_max(self) -> int | None:
+        """How many edges may attach: the smallest of the domains', since each bound counts on its own; None = not said."""
+        return min((d.edges_max for d in self.domains.values() if d.edges_max is not None), default=None)
+
+    def rule(self, domain: str, name: str) -> Rule | None:
+        """The rule of that name, or None."""
+        found = self.domains.get(domain)
+        return next((rule for rule in found.rules if rule.name == name), None) if found else None
