@@ -1,0 +1,1 @@
+"""Apportion, a hierarchical rate limiter: the public names."""

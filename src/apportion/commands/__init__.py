@@ -1,0 +1,1 @@
+"""The `apportion` program, one module for each command."""
