@@ -1,0 +1,1 @@
+"""Tests, which mirror the code."""

@@ -1,0 +1,7 @@
+"""What every test shares. No fixture here applies by itself: a test names what it uses."""
+
+from hypothesis import settings
+
+# A slow machine is no finding, and a failure prints what replays it. In CI hypothesis draws the same examples each time.
+settings.register_profile("apportion", settings(), deadline=None, print_blob=True)
+settings.load_profile("apportion")

@@ -1,0 +1,52 @@
+"""The top-level folders, the links in src/apportion and the map in setup.py name the same packages."""
+
+import ast
+import tomllib
+
+from tests.checkout import PACKAGE, ROOT, files
+
+NOT_PACKAGES = {"src", "tests", "bench", "docs", "deploy", "native"}
+
+
+def mapped_folders() -> list[str]:
+    """FOLDERS of setup.py."""
+    for node in ast.parse((ROOT / "setup.py").read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FOLDERS":
+            folders = ast.literal_eval(node.value)
+            assert isinstance(folders, tuple)
+            return list(folders)
+    raise AssertionError("setup.py has no FOLDERS")
+
+
+def test_every_package_folder_is_in_the_map() -> None:
+    """A folder with Python files at the top of the checkout is installed, unless it is known not to be a package."""
+    folders = {path.parts[0] for path in files() if len(path.parts) > 1 and path.suffix == ".py"}
+    packages = {folder for folder in folders if not folder.startswith(".")} - NOT_PACKAGES
+    assert packages == set(mapped_folders())
+
+
+def test_every_package_folder_has_its_link() -> None:
+    """The tools (mypy, import-linter, protoc) see each folder as a package through a relative link."""
+    links = {path.name: str(path.readlink()) for path in PACKAGE.iterdir() if path.is_symlink()}
+    assert links == {folder: f"../../{folder}" for folder in mapped_folders()}
+
+
+def test_the_package_itself_holds_only_names_and_commands() -> None:
+    """Whatever is not a command lives in one of the folders."""
+    entries = {path.parts[2] for path in files() if path.parts[:2] == ("src", "apportion")}
+    assert entries - set(mapped_folders()) == {"__init__.py", "py.typed", "commands"}
+
+
+def test_every_folder_with_modules_is_a_package() -> None:
+    """A folder without __init__.py would be missing from the wheel, and an editable install would hide it."""
+    tops = {*mapped_folders(), "src"}
+    folders = {path.parent for path in files() if path.parts[0] in tops and path.suffix in {".py", ".pyi", ".lua"}}
+    without = sorted(str(folder) for folder in folders if not (ROOT / folder / "__init__.py").is_file())
+    assert without == []
+
+
+def test_no_folder_can_be_imported_by_its_short_name() -> None:
+    """`import edge` would load a second copy of apportion.edge; ruff bans the short name of every folder."""
+    ruff = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]
+    banned = ruff["lint"]["flake8-tidy-imports"]["banned-api"]
+    assert set(mapped_folders()) <= set(banned)
