@@ -1,4 +1,4 @@
-"""Check an installed apportion against the checkout named: every file is there, every module imports. Run by .ci/package."""
+"""Check an installed apportion against a checkout: every file is there, every module imports."""
 
 import ast
 import importlib
@@ -17,10 +17,10 @@ def expected_files(tree: Path) -> list[Path]:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FOLDERS"
     )
     package = tree / "src" / "apportion"
-    found = [path.relative_to(tree) for folder in folders for path in (tree / folder).rglob("*") if path.is_file()]
-    found += [path.relative_to(package) for path in package.glob("*") if path.is_file()]
-    found += [path.relative_to(package) for path in (package / "commands").rglob("*") if path.is_file()]
-    return sorted(found)
+    found = [path.relative_to(tree) for folder in folders for path in (tree / folder).rglob("*")]
+    own = [*package.glob("*.*"), *(package / "commands").rglob("*")]
+    found += [path.relative_to(package) for path in own]
+    return sorted(path for path in found if (tree / path).is_file() or (package / path).is_file())
 
 
 def main() -> int:
@@ -34,7 +34,7 @@ def main() -> int:
     modules: list[str] = []
     for file in expected_files(tree):
         if not (home / file).is_file():
-            problems.append(f"{file}: not in the wheel (package-data in pyproject.toml, or an __init__.py is missing)")
+            problems.append(f"{file}: not in the wheel (see package-data in pyproject.toml, and setup.py)")
         elif file.suffix == ".py" and file.name != "__main__.py":
             modules.append(".".join(("apportion", *file.with_suffix("").parts)).removesuffix(".__init__"))
     for module in modules:
@@ -42,9 +42,9 @@ def main() -> int:
             importlib.import_module(module)
         except Exception as error:  # noqa: BLE001  each module's own failure is reported
             problems.append(f"{module}: {type(error).__name__}: {error}")
-    for entry in entry_points(group="console_scripts", name="apportion"):
-        if not callable(getattr(importlib.import_module(entry.module), entry.attr, None)):
-            problems.append(f"console script: {entry.value} is not there")
+    [script] = entry_points(group="console_scripts", name="apportion")
+    if not hasattr(importlib.import_module(script.module), script.attr):
+        problems.append(f"console script: {script.value} is not there")
     print("\n".join(problems) or f"{len(modules)} modules of the wheel import")
     return 1 if problems else 0
 

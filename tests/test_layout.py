@@ -19,7 +19,7 @@ def mapped_folders() -> list[str]:
 
 
 def test_every_package_folder_is_in_the_map() -> None:
-    """A folder with Python files at the top of the checkout is installed, unless it is known not to be a package."""
+    """A folder at the top with Python files is installed, unless it is known not to be a package."""
     folders = {path.parts[0] for path in files() if len(path.parts) > 1 and path.suffix == ".py"}
     packages = {folder for folder in folders if not folder.startswith(".")} - NOT_PACKAGES
     assert packages == set(mapped_folders())
@@ -40,7 +40,8 @@ def test_the_package_itself_holds_only_names_and_commands() -> None:
 def test_every_folder_with_modules_is_a_package() -> None:
     """A folder without __init__.py would be missing from the wheel, and an editable install would hide it."""
     tops = {*mapped_folders(), "src"}
-    folders = {path.parent for path in files() if path.parts[0] in tops and path.suffix in {".py", ".pyi", ".lua"}}
+    modules = [path for path in files() if path.parts[0] in tops and path.suffix in {".py", ".pyi", ".lua"}]
+    folders = {path.parent for path in modules}
     without = sorted(str(folder) for folder in folders if not (ROOT / folder / "__init__.py").is_file())
     assert without == []
 
