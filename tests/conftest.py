@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 
-# A slow machine is no finding, and a failure prints what replays it. In CI the examples are the same each time,
-# which is hypothesis's own setting there.
+# A slow machine is no finding, and a failure prints what replays it. In CI the examples are the same each time:
+# hypothesis sets that by itself.
 settings.register_profile("apportion", settings(), deadline=None, print_blob=True)
 settings.load_profile("apportion")
