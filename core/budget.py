@@ -1,8 +1,8 @@
 """What a holder may spend of one quota in one epoch, smoothed: an edge's slice, or a replica's part of the pool.
 
-Two checks, both must pass (design 4.1): the label's budget, which alone makes the sum safe, and a token level that fills
-evenly over the epoch up to a depth, which spreads the spending. The level is carried over an epoch's border and clipped,
-never refilled, so carrying can only delay spending, never raise a label's sum.
+Two checks, both must pass (design 4.1): the label's budget, which alone makes the sum safe, and a token level that
+fills evenly over the epoch up to a depth, which spreads the spending. The level is carried over an epoch's border
+and clipped, never refilled, so carrying can only delay spending, never raise a label's sum.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Budget:
         self.last_ns = now_ns
 
     def begin(self, epoch: int, part: int, burst: int, quota_units: int, now_ns: int) -> None:
-        """Start epoch `epoch` with `part` of the quota's `quota_units` units; what the former label still held is void."""
+        """Start epoch `epoch` with `part` of the quota's `quota_units` units; what the former label still held is
+        void.
+        """
         assert part >= 0
         assert self.epoch is None or epoch > self.epoch, "one holder's budget of a label is given once"
         self.refill(now_ns)

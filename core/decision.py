@@ -140,7 +140,9 @@ class Decision:
 
 
 def _fraction_left(verdict: Verdict) -> float:
-    """remaining / limit of an admitting verdict; a rule that does not know its remaining never decides before one that does."""
+    """remaining / limit of an admitting verdict; a rule that does not know its remaining never decides before one
+    that does.
+    """
     limit = verdict.rule.limit
     if verdict.remaining is None or not isinstance(limit, RateLimit):
         return float("inf")

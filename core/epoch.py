@@ -1,7 +1,7 @@
 """Epochs: labels of one second that the region issues and everybody else follows on a clock of their own.
 
-An epoch number crosses the wire only with the time it still lasts; no absolute instant ever does (design 5.2). Known skew
-therefore only shifts when a label may be spent, never how much of it.
+An epoch number crosses the wire only with the time it still lasts; no absolute instant ever does (design 5.2). Known
+skew therefore only shifts when a label may be spent, never how much of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class EpochClock:
         self.known: int | None = None
 
     def observe(self, epoch: int, left_ns: int, now_ns: int) -> int:
-        """Learn that `epoch` still lasts `left_ns` at the sender; returns the epoch now, which may have jumped forward."""
+        """Learn that `epoch` still lasts `left_ns` at the sender; returns the epoch now, which may have jumped
+        forward.
+        """
         # Start of epoch 0 on the local clock, too late by what the message took to arrive: hence the least of many.
         self._offsets.append(now_ns + left_ns - (epoch + 1) * EPOCH_NS)
         current = self.now(now_ns)

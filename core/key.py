@@ -1,8 +1,8 @@
 """How a quota is named on the wire and in a store: injective, bounded, printable again where it is short.
 
-Values come from outsiders, so joining them with a separator would let one caller spend another's budget (case C25). Each
-value is written with its length in front; one longer than VALUE_LITERAL_MAX is replaced by a collision-resistant digest
-under a different tag, so a short value can never pose as a long one.
+Values come from outsiders, so joining them with a separator would let one caller spend another's budget (case C25).
+Each value is written with its length in front; one longer than VALUE_LITERAL_MAX is replaced by a
+collision-resistant digest under a different tag, so a short value can never pose as a long one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 VALUE_LITERAL_MAX = 64
-"""Bytes of a value that are kept as they are; longer ones are digested, which bounds a key of 16 dimensions to 1 KiB."""
+"""Bytes of a value that are kept as they are; longer ones are digested, which bounds a key of 16 dimensions to 1
+KiB.
+"""
 
 DIGEST_BYTES = 32
 _LITERAL = 0x00
@@ -29,7 +31,9 @@ def encode_quota(domain: str, rule: str, key: bytes) -> bytes:
 
 
 def key_text(key: bytes) -> str:
-    """An encoded key for people: values joined by commas, quoted where they need it, digests as `blake2b:` and 12 digits."""
+    """An encoded key for people: values joined by commas, quoted where they need it, digests as `blake2b:` and 12
+    digits.
+    """
     return ", ".join(_decode(key))
 
 

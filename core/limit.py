@@ -1,8 +1,8 @@
 """What a rule allows: a rate with a burst, or no limit at all; and what one epoch of it is worth.
 
-Everything is an integer. A rate of `units` per period is kept as units and a period in *ticks*; one tick is a microsecond
-for periods up to a minute and a millisecond above, so that edge, region and store scripts compute the same to the bit
-(design 4.2). A *backlog* is counted in unit-ticks: units x period_ticks.
+Everything is an integer. A rate of `units` per period is kept as units and a period in *ticks*; one tick is a
+microsecond for periods up to a minute and a millisecond above, so that edge, region and store scripts compute the
+same to the bit (design 4.2). A *backlog* is counted in unit-ticks: units x period_ticks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ BACKLOG_MAX = 2**53
 """burst x period_ticks stays below this, because a store's scripts count in doubles."""
 
 DIVIDED_UNITS_MIN = 20
-"""A lease quota is divided over edges only from this many units a second on (algorithms 1.2: smaller slices lose more)."""
+"""A lease quota is divided over edges only from this many units a second on (algorithms 1.2: smaller slices lose
+more).
+"""
 
 MINUTE_NS = 60 * EPOCH_NS
 MICROSECOND_NS = 1_000
@@ -27,7 +29,8 @@ MILLISECOND_NS = 1_000_000
 class RateLimit:
     """`units` per `period_ns`, at most `burst` at once. Entitles to rate x w + burst in any interval of length w.
 
-    `units` 0 admits nothing, ever (then `burst` is 0 too). Raises ValueError for values that cannot be computed exactly.
+    `units` 0 admits nothing, ever (then `burst` is 0 too). Raises ValueError for values that cannot be computed
+    exactly.
     """
 
     units: int

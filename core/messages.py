@@ -1,8 +1,8 @@
 """What edge, region and allocator say to each other, as plain values; `apportion.proto.wire` puts them on the wire.
 
-Names are interned per stream and direction: a sender declares `QuotaName`s before it uses their ids, in the same message
-or an earlier one; declaring an id again gives it a new meaning from there on. Columns of one message have equal lengths.
-All epochs are region epochs; nothing here carries an absolute time.
+Names are interned per stream and direction: a sender declares `QuotaName`s before it uses their ids, in the same
+message or an earlier one; declaring an id again gives it a new meaning from there on. Columns of one message have
+equal lengths. All epochs are region epochs; nothing here carries an absolute time.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """First message of an edge. `incarnation` is random at the edge's start; `epoch` the highest it has seen, 0 if none."""
+    """First message of an edge. `incarnation` is random at the edge's start; `epoch` the highest it has seen, 0 if
+    none.
+    """
 
     edge: str
     location: str
@@ -122,7 +124,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Acquire:
-    """One crossing: what waits at the edge, as groups in order of arrival, and units to borrow `ahead` as (id, units)."""
+    """One crossing: what waits at the edge, as groups in order of arrival, and units to borrow `ahead` as (id,
+    units).
+    """
 
     number: int
     names: tuple[QuotaName, ...]
@@ -134,8 +138,9 @@ class Acquire:
 class Report:
     """What an edge did in `epoch`, sent until acknowledged. Every row is one quota.
 
-    `demand_*`: offered cost that no other rule refused. `spent_*`: units spent by label `spent_epoch`, which may be earlier
-    than `epoch` for what settled late; only slices, borrowed units and degraded answers, never what the store decided.
+    `demand_*`: offered cost that no other rule refused. `spent_*`: units spent by label `spent_epoch`, which may be
+    earlier than `epoch` for what settled late; only slices, borrowed units and degraded answers, never what the
+    store decided.
     """
 
     number: int
@@ -211,10 +216,10 @@ class Outcome(IntEnum):
 class MemberAnswer:
     """State of one member after the group's admitted requests were charged.
 
-    `outcome` is that of the first request of the group that was not admitted, ADMITTED if all were. `epoch` is the label
-    charged. `remaining` whole units left; `wait_ns` until one more request of the group's cost can fit (0 now, None never).
-    `backlog` unit-ticks of the store's bucket, None where a pool decided. `store`: decided, and rolled up, in the store;
-    otherwise the units were borrowed from a pool and the edge reports what it spends of them.
+    `outcome` is that of the first request of the group that was not admitted, ADMITTED if all were. `epoch` is the
+    label charged. `remaining` whole units left; `wait_ns` until one more request of the group's cost can fit (0 now,
+    None never). `backlog` unit-ticks of the store's bucket, None where a pool decided. `store`: decided, and rolled
+    up, in the store; otherwise the units were borrowed from a pool and the edge reports what it spends of them.
     """
 
     outcome: Outcome
@@ -304,7 +309,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The division of `epoch`, complete. Sum over columns + `held_*` = Q_k for every quota named. `quota_ids` names all."""
+    """The division of `epoch`, complete. Sum over columns + `held_*` = Q_k for every quota named. `quota_ids` names
+    all.
+    """
 
     generation: int
     epoch: int
@@ -327,7 +334,9 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Governance:
-    """Region to allocator, on attaching and each second: time, register, rules version, who is attached to this replica."""
+    """Region to allocator, on attaching and each second: time, register, rules version, who is attached to this
+    replica.
+    """
 
     tick: Tick
     register: Register

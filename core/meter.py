@@ -12,8 +12,8 @@ from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
 class Meter:
     """Meters one quota over its epochs, in order.
 
-    `worst` is the largest `over` so far, in units rounded up; `above_quota` the largest admitted_k - Q_k of one label, in
-    units rounded up (None before the first): never above 0 for a divided quota.
+    `worst` is the largest `over` so far, in units rounded up; `above_quota` the largest admitted_k - Q_k of one
+    label, in units rounded up (None before the first): never above 0 for a divided quota.
     """
 
     __slots__ = ("_backlog", "_next", "above_quota", "divided", "limit", "worst")
@@ -27,7 +27,9 @@ class Meter:
         self._next: int | None = None
 
     def record(self, epoch: int, admitted: int) -> int:
-        """Meter `admitted` units of label `epoch`; epochs passed over count as 0. Returns `over` in units, rounded up."""
+        """Meter `admitted` units of label `epoch`; epochs passed over count as 0. Returns `over` in units, rounded
+        up.
+        """
         assert self._next is None or epoch >= self._next, "epochs are metered once, in order"
         period, capacity = self.limit.period_ticks, self.limit.burst * self.limit.period_ticks
         if self._next is not None and epoch > self._next:

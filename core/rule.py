@@ -62,7 +62,8 @@ class Rule:
     """One entry of the rules file. `match` maps each dimension, in sorted order, to the patterns any of which must fit.
 
     `key` names dimensions of `match`; `deadline_ns` bounds a crossing; `cost_max` is the largest cost that can ever be
-    admitted (for an unlimited rule: None). `exact`: a descriptor of Envoy's RLS must have exactly the rule's dimensions.
+    admitted (for an unlimited rule: None). `exact`: a descriptor of Envoy's RLS must have exactly the rule's
+    dimensions.
     """
 
     domain: str
@@ -107,7 +108,9 @@ class RuleSet:
 
     @property
     def edges_max(self) -> int | None:
-        """How many edges may attach: the smallest of the domains', since each bound counts on its own; None = not said."""
+        """How many edges may attach: the smallest of the domains', since each bound counts on its own; None = not
+        said.
+        """
         return min((d.edges_max for d in self.domains.values() if d.edges_max is not None), default=None)
 
     def rule(self, domain: str, name: str) -> Rule | None:

@@ -17,8 +17,8 @@ from apportion.core.messages import Register
 class Charge:
     """One member of a request: `cost` units of the quota filed under `store_key`, against `limit`.
 
-    `direct_epoch`: for a divided quota that is lent directly, the epoch it must fall in; its label counter is then held to
-    Q_k = limit.units_in_epoch(k) as well. None for an undivided quota.
+    `direct_epoch`: for a divided quota that is lent directly, the epoch it must fall in; its label counter is then
+    held to Q_k = limit.units_in_epoch(k) as well. None for an undivided quota.
     """
 
     store_key: bytes
@@ -48,9 +48,10 @@ class Anchor:
 class Charged:
     """State of one member after the admitted requests of its group were charged.
 
-    `fits`: whether one more request's cost would have fitted this member (true for all members when all were admitted and
-    for a zero cost). `epoch`: label of the store time used. `label_units`: units the direct label still holds, None for an
-    undivided quota. `wrong_epoch`: `direct_epoch` was asked and the store's time is in another; nothing was charged.
+    `fits`: whether one more request's cost would have fitted this member (true for all members when all were
+    admitted and for a zero cost). `epoch`: label of the store time used. `label_units`: units the direct label still
+    holds, None for an undivided quota. `wrong_epoch`: `direct_epoch` was asked and the store's time is in another;
+    nothing was charged.
     """
 
     fits: bool
@@ -82,11 +83,14 @@ ROLLUP_EPOCHS_KEPT = 600
 
 
 class Store(Protocol):
-    """The region's durable memory. `now_ns` may be called at any time after `open`; all other calls are serialised by nobody:
-    an implementation must keep each of them atomic under concurrent callers."""
+    """The region's durable memory. `now_ns` may be called at any time after `open`; all other calls are serialised
+    by nobody: an implementation must keep each of them atomic under concurrent callers.
+    """
 
     async def open(self) -> None:
-        """Open, creating what is missing. InputError: the URL is wrong or another region holds the file; StoreError: broken."""
+        """Open, creating what is missing. InputError: the URL is wrong or another region holds the file; StoreError:
+        broken.
+        """
 
     async def close(self) -> None:
         """Flush and let go of everything; idempotent."""
@@ -95,20 +99,27 @@ class Store(Protocol):
         """The store's time, nanoseconds; never less than any time it has returned or recorded, across restarts too."""
 
     async def consume(self, groups: tuple[Charges, ...], anchor: Anchor) -> tuple[ChargesAnswer, ...]:
-        """Decide each group in order: check all members, then charge all or none; what is charged is rolled up under its
-        label in the same operation. When it returns, what was admitted of durable buckets is on disk."""
+        """Decide each group in order: check all members, then charge all or none; what is charged is rolled up under
+        its label in the same operation. When it returns, what was admitted of durable buckets is on disk.
+        """
 
     async def register(self) -> Register:
         """The register as it is now."""
 
     async def swap_register(self, old: Register, new: Register) -> bool:
-        """Set the register to `new` if it equals `old`; durable when it returns true. `last_ns` is set by the caller."""
+        """Set the register to `new` if it equals `old`; durable when it returns true. `last_ns` is set by the
+        caller.
+        """
 
     async def roll_up(self, source: int, number: int, rows: tuple[RollupRow, ...]) -> bool:
-        """Add `rows` unless report `number` of incarnation `source` was added before; durable when it returns. False = was."""
+        """Add `rows` unless report `number` of incarnation `source` was added before; durable when it returns. False
+        = was.
+        """
 
     async def rolled_up(self, first_epoch: int) -> tuple[RollupRow, ...]:
         """Rows of labels >= `first_epoch`, one per quota and label; complete but for what no edge has reported."""
 
     async def rules_version(self, digest: str) -> int:
-        """Version number of the rules with this digest: that of the current ones, or one more if they differ from them."""
+        """Version number of the rules with this digest: that of the current ones, or one more if they differ from
+        them.
+        """

@@ -1,0 +1,418 @@
+"""The regional authority: a pure state machine over edges, allocators and the store.
+
+`step(event, now_ns)` takes what happened at store time `now_ns` and returns what to do. It opens no socket and awaits
+nothing; the shell (`region.server`) performs the commands and brings the answers back as events. Who may spend what is
+decided in three places only: the register (`region.register`), a plan (`region.plans`), a crossing (`region.crossing`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from apportion.core.messages import (
+    Acquire,
+    AcquireAnswer,
+    AllocatorHello,
+    Claim,
+    Demand,
+    EpochKind,
+    Governance,
+    GroupAnswer,
+    Hello,
+    Holder,
+    Lead,
+    Leave,
+    Lent,
+    Plan,
+    Quota,
+    Refused,
+    Register,
+    RegisterAnswer,
+    Report,
+    ReportAck,
+    Return,
+    Rules,
+    Slices,
+    Tick,
+    Welcome,
+)
+from apportion.core.rule import RuleSet
+from apportion.region import register as registers
+from apportion.region.crossing import Instant, Routed, answer, reserve, store_charges
+from apportion.region.events import (
+    AllocatorSpoke,
+    Close,
+    Closed,
+    Command,
+    Consume,
+    Consumed,
+    EdgeSpoke,
+    Event,
+    Note,
+    RolledUp,
+    RollUp,
+    Send,
+    Swapped,
+    SwapRegister,
+)
+from apportion.region.lending import Lending
+from apportion.region.plans import EPOCHS_KEPT, HeldPlan, Ledger, hold_plan
+from apportion.region.quotas import QuotaTable
+from apportion.region.registrar import Registrar, Settled, Transition
+from apportion.region.sessions import NAMES_MAX, SUPERSEDED_KEPT, AllocatorSession, Declared, EdgeSession
+from apportion.region.store import Anchor, Charges, ChargesAnswer, RollupRow
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A crossing that waits for the store."""
+
+    session: int
+    number: int
+    routed: tuple[Routed, ...]
+    lent: tuple[Lent, ...]
+    started: Instant
+
+
+class Authority:
+    """One region replica. `replica` is its random incarnation; `register` the store's register when it started."""
+
+    def __init__(self, rules: Rules, ruleset: RuleSet, register: Register, replica: int) -> None:
+        self.rules = rules
+        self.ruleset = ruleset
+        self.replica = replica
+        self.table = QuotaTable(ruleset)
+        self.registrar = Registrar(register)
+        self.lending = Lending(self.table, kept_through=register.highest)
+        self.ledger = Ledger()
+        self.edges: dict[int, EdgeSession] = {}
+        self.allocators: dict[int, AllocatorSession] = {}
+        self.epoch = 0
+        self._superseded: dict[int, None] = {}
+        self._requests = 0
+        self._crossings: dict[int, Crossing] = {}
+        self._rollups: dict[int, tuple[int, int]] = {}
+
+    @property
+    def register(self) -> Register:
+        """The latest copy of the register."""
+        return self.registrar.register
+
+    def step(self, event: Event, now_ns: int) -> list[Command]:
+        """Take an event; returns the commands to perform, in order."""
+        commands = self._roll(now_ns)
+        match event:
+            case EdgeSpoke(session, message):
+                commands += self._edge_spoke(session, message, now_ns)
+            case AllocatorSpoke(session, message):
+                commands += self._allocator_spoke(session, message, now_ns)
+            case Closed(session):
+                commands += self._closed(session, now_ns)
+            case Consumed():
+                commands += self._consumed(event, now_ns)
+            case Swapped():
+                commands += self._settle(self.registrar.swapped(event, now_ns), now_ns)
+            case RolledUp(request, done):
+                commands += self._rolled_up(request, done)
+        return commands
+
+    def wake_ns(self) -> int:
+        """Store time of the next epoch's start, by which `step` must be called again."""
+        return registers.start_ns(self.register, self.epoch + 1)
+
+    def tick(self, now_ns: int) -> Tick:
+        """The epoch at `now_ns` and what it still lasts."""
+        at = self.lending.instant(self.register, now_ns)
+        return Tick(at.epoch, at.left_ns)
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def _roll(self, now_ns: int) -> list[Command]:
+        """Begin a new epoch: mark it direct if nobody claimed it, tell everybody the time, forget what is old."""
+        epoch = registers.epoch_at(self.register, now_ns)
+        if epoch <= self.epoch:
+            return []
+        self.epoch = epoch
+        commands: list[Command] = []
+        if self.register.mark(epoch) is None:
+            commands += self._change(partial(registers.mark_direct, epoch=epoch), None, now_ns)
+        tick = self.tick(now_ns)
+        commands += [Send(session, tick) for session in self.edges]
+        commands += self._governance(now_ns)
+        self.ledger.forget(epoch - EPOCHS_KEPT)
+        for old in [old for old in self.lending.plans if old < epoch - EPOCHS_KEPT]:
+            del self.lending.plans[old]
+        for identity in self.table.forget_idle(epoch):
+            for declared in self._declared():
+                declared.forget(identity)
+        return commands
+
+    def _declared(self) -> list[Declared]:
+        edges, allocators = self.edges.values(), self.allocators.values()
+        return [edge.declared for edge in edges] + [allocator.declared for allocator in allocators]
+
+    def _change(self, transition: Transition, session: int | None, now_ns: int) -> list[Command]:
+        return self._settle(self.registrar.ask(transition, session, now_ns), now_ns)
+
+    def _settle(self, outcome: tuple[list[Settled], list[SwapRegister]], now_ns: int) -> list[Command]:
+        settled, swaps = outcome
+        commands: list[Command] = list(swaps)
+        commands += [
+            Send(each.change.session, RegisterAnswer(each.done, self.register))
+            for each in settled
+            if each.change.session is not None
+        ]
+        if any(each.done for each in settled):
+            commands += self._governance(now_ns)
+        return commands
+
+    def _governance(self, now_ns: int) -> list[Command]:
+        holders = (
+            *(edge.holder() for edge in self.edges.values()),
+            Holder(self.replica, "", "", replica=True),
+        )
+        news = Governance(self.tick(now_ns), self.register, self.replica, holders, self.rules.version)
+        return [Send(session, news) for session in self.allocators]
+
+    # --- edges --------------------------------------------------------------------------------------------------------
+
+    def _edge_spoke(self, session: int, message: object, now_ns: int) -> list[Command]:
+        edge = self.edges.get(session)
+        match message:
+            case Hello() if edge is None:
+                return self._attach(session, message, now_ns)
+            case Acquire() if edge is not None:
+                return self._acquire(edge, message, now_ns)
+            case Report() if edge is not None:
+                return self._report(edge, message)
+            case Return() if edge is not None:
+                return self._returned(edge, message, now_ns)
+            case Leave() if edge is not None:
+                return [*self._closed(session, now_ns), Close(session)]
+        return _refuse(session, "the first message of a stream is Hello, and only the first", retry=False)
+
+    def _attach(self, session: int, hello: Hello, now_ns: int) -> list[Command]:
+        if hello.incarnation in self._superseded:
+            return _refuse(
+                session,
+                f"another process attached as edge {hello.edge!r}: give each its own --id",
+                retry=False,
+            )
+        commands: list[Command] = []
+        for other in [edge for edge in self.edges.values() if edge.hello.edge == hello.edge]:
+            if other.incarnation != hello.incarnation:
+                self._supersede(other.incarnation)
+            reason = f"edge {hello.edge!r} attached anew"
+            commands += _refuse(other.session, reason, retry=other.incarnation == hello.incarnation)
+            del self.edges[other.session]
+        edges_max = self.ruleset.edges_max
+        if edges_max is not None and len(self.edges) >= edges_max:
+            return commands + _refuse(session, f"edges_max is {edges_max} and as many are attached", retry=True)
+        edge = EdgeSession(session, hello)
+        edge.last_report = self.epoch - 1
+        self.edges[session] = edge
+        commands.append(Send(session, Welcome(self.rules, self.tick(now_ns), self.replica)))
+        commands += [self._slices(edge, plan.epoch) for plan in self.lending.plans.values() if plan.epoch >= self.epoch]
+        commands.append(Note("info", "edge_attached", (("edge", hello.edge), ("incarnation", hello.incarnation))))
+        return commands + self._governance(now_ns)
+
+    def _supersede(self, incarnation: int) -> None:
+        self._superseded[incarnation] = None
+        while len(self._superseded) > SUPERSEDED_KEPT:
+            del self._superseded[next(iter(self._superseded))]
+
+    def _closed(self, session: int, now_ns: int) -> list[Command]:
+        edge = self.edges.pop(session, None)
+        gone = self.allocators.pop(session, None)
+        if edge is None:
+            return [] if gone is None else [Note("info", "allocator_detached", (("allocator", gone.hello.allocator),))]
+        return [Note("info", "edge_detached", (("edge", edge.hello.edge),)), *self._governance(now_ns)]
+
+    def _slices(self, edge: EdgeSession, epoch: int) -> Send:
+        plan = self.lending.plans[epoch]
+        ids, units = plan.column(edge.incarnation)
+        names = edge.declared.names_for(ids, self.table)
+        return Send(edge.session, Slices(epoch, plan.generation, self.rules.version, names, ids, units))
+
+    # --- crossings ----------------------------------------------------------------------------------------------------
+
+    def _acquire(self, edge: EdgeSession, message: Acquire, now_ns: int) -> list[Command]:
+        edge.names.update((name.id, name.quota) for name in message.names)
+        if len(edge.names) > NAMES_MAX:
+            return _refuse(edge.session, f"more than {NAMES_MAX} names declared on one stream", retry=True)
+        edge.crossings += 1
+        at = self.lending.instant(self.register, now_ns)
+        routed, charges = [], list[Charges]()
+        for group in message.groups:
+            routes = tuple(
+                self.lending.route(member, edge.names.get(member.quota), self.register, at) for member in group.members
+            )
+            each = reserve(group, routes, at)
+            wanted = store_charges(each)
+            if wanted is not None:
+                each.in_store = len(charges)
+                charges.append(wanted)
+            routed.append(each)
+        lent = self._lend_ahead(edge, message, at)
+        crossing = Crossing(edge.session, message.number, tuple(routed), lent, at)
+        if not charges:
+            return self._answer(crossing, (), False, now_ns)
+        self._requests += 1
+        self._crossings[self._requests] = crossing
+        anchor = Anchor(self.register.anchor_epoch, self.register.anchor_ns)
+        return [Consume(self._requests, tuple(charges), anchor)]
+
+    def _lend_ahead(self, edge: EdgeSession, message: Acquire, at: Instant) -> tuple[Lent, ...]:
+        lent = []
+        for identity, wanted in message.ahead:
+            quota = edge.names.get(identity)
+            known = self.table.find(quota, at.epoch) if quota is not None else None
+            pool = self.lending.pool_of(known, self.register, at) if known is not None else None
+            if known is None or pool is None:
+                continue
+            units = min(wanted, pool.available(at.now_ns))
+            if units > 0:
+                pool.take(units)
+                self.ledger.issue(at.epoch, edge.incarnation, known.id, units)
+                lent.append(Lent(identity, at.epoch, units))
+        return tuple(lent)
+
+    def _consumed(self, event: Consumed, now_ns: int) -> list[Command]:
+        crossing = self._crossings.pop(event.request)
+        commands = self._answer(crossing, event.answers or (), event.answers is None, now_ns)
+        if event.answers is None:
+            commands.append(Note("error", "store_failed", (("operation", "consume"),)))
+        return commands
+
+    def _answer(
+        self, crossing: Crossing, answers: tuple[ChargesAnswer, ...], failed: bool, now_ns: int
+    ) -> list[Command]:
+        groups: list[GroupAnswer] = []
+        edge = self.edges.get(crossing.session)
+        for each in crossing.routed:
+            from_store = answers[each.in_store] if each.in_store is not None and not failed else None
+            reply, charged = answer(each, from_store, failed)
+            groups.append(reply)
+            for route in each.routes:
+                if edge is not None and charged and route.pool is not None and route.known is not None:
+                    units = charged * route.member.cost
+                    self.ledger.issue(crossing.started.epoch, edge.incarnation, route.known.id, units)
+        if edge is None:
+            return []
+        return [Send(edge.session, AcquireAnswer(crossing.number, self.tick(now_ns), tuple(groups), crossing.lent))]
+
+    # --- reports ------------------------------------------------------------------------------------------------------
+
+    def _report(self, edge: EdgeSession, message: Report) -> list[Command]:
+        edge.names.update((name.id, name.quota) for name in message.names)
+        commands: list[Command] = []
+        rows = []
+        for identity, label, units in zip(
+            message.spent_ids.tolist(), message.spent_epoch.tolist(), message.spent.tolist(), strict=True
+        ):
+            quota = edge.names.get(identity)
+            known = self.table.find(quota, self.epoch) if quota is not None else None
+            if known is None:
+                return _refuse(edge.session, f"report {message.number} names a quota that limits nothing", retry=True)
+            rows.append(RollupRow(known.store_key, label, units))
+            issued = self.ledger.issued_to(label, edge.incarnation, known.id)
+            if units > issued and label > self.epoch - EPOCHS_KEPT and label > self.lending.kept_through:
+                fields = (("edge", edge.hello.edge), ("rule", known.quota.rule), ("epoch", label))
+                commands.append(Note("error", "report_above_issued", (*fields, ("units", units), ("issued", issued))))
+        self._requests += 1
+        self._rollups[self._requests] = (edge.session, message.number)
+        commands.append(RollUp(self._requests, edge.incarnation, message.number, tuple(rows)))
+        self.ledger.report(message.epoch, edge.incarnation)
+        if message.epoch > edge.last_report:
+            commands += self._demand(edge, message)
+        return commands
+
+    def _demand(self, edge: EdgeSession, message: Report) -> list[Command]:
+        """Pass a report's demand to every allocator, standbys too; remember it for reading back."""
+        edge.last_report = message.epoch
+        quotas = [edge.names.get(identity) for identity in message.demand_ids.tolist()]
+        known = [self.table.find(quota, self.epoch) if quota is not None else None for quota in quotas]
+        kept = np.array([found is not None for found in known], np.bool_)
+        ids = np.array([found.id for found in known if found is not None], np.uint32)
+        units = message.demand[kept]
+        edge.demand, edge.demand_epoch = dict(zip(ids.tolist(), units.tolist(), strict=True)), message.epoch
+        return [
+            Send(
+                peer.session,
+                Demand(edge.incarnation, message.epoch, peer.declared.names_for(ids, self.table), ids, units),
+            )
+            for peer in self.allocators.values()
+        ]
+
+    def _rolled_up(self, request: int, done: bool) -> list[Command]:
+        session, number = self._rollups.pop(request)
+        if not done:
+            return [Note("error", "store_failed", (("operation", "roll_up"),))]
+        return [Send(session, ReportAck(number))] if session in self.edges else []
+
+    def _returned(self, edge: EdgeSession, message: Return, now_ns: int) -> list[Command]:
+        """What an edge gives back of a label goes to this replica's pool of that label, if it still lends under it."""
+        at = self.lending.instant(self.register, now_ns)
+        for identity, units in zip(message.ids.tolist(), message.units.tolist(), strict=True):
+            quota: Quota | None = edge.names.get(identity)
+            known = self.table.find(quota, self.epoch) if quota is not None else None
+            if known is None or units > self.ledger.issued_to(message.epoch, edge.incarnation, known.id):
+                return _refuse(edge.session, "more was returned than was issued", retry=True)
+            self.ledger.issue(message.epoch, edge.incarnation, known.id, -units)
+            plan = self.lending.plans.get(message.epoch)
+            if message.epoch == at.epoch:
+                pool = self.lending.pool_of(known, self.register, at)
+                if pool is not None:
+                    pool.add(units)
+            elif message.epoch > at.epoch and plan is not None and known.id in plan.named:
+                plan.parts[known.id] = plan.parts.get(known.id, 0) + units
+        return []
+
+    # --- allocators ---------------------------------------------------------------------------------------------------
+
+    def _allocator_spoke(self, session: int, message: object, now_ns: int) -> list[Command]:
+        peer = self.allocators.get(session)
+        match message:
+            case AllocatorHello() if peer is None:
+                self.allocators[session] = AllocatorSession(session, message)
+                note = Note("info", "allocator_attached", (("allocator", message.allocator),))
+                return [Send(session, self.rules), *self._governance(now_ns), note]
+            case Lead(generation) if peer is not None:
+                return self._change(partial(registers.lead, generation=generation), session, now_ns)
+            case Claim(generation, epoch) if peer is not None:
+                return self._change(partial(registers.claim, generation=generation, epoch=epoch), session, now_ns)
+            case Plan() if peer is not None:
+                return self._plan(peer, message, now_ns)
+        return _refuse(session, "the first message of a stream is AllocatorHello, and only the first", retry=False)
+
+    def _plan(self, peer: AllocatorSession, plan: Plan, now_ns: int) -> list[Command]:
+        problem = peer.learn(plan.names, self.table, self.epoch)
+        mark = self.register.mark(plan.epoch)
+        if plan.epoch in self.lending.plans or plan.epoch < self.epoch:
+            return []
+        if problem is None and (
+            mark is None or mark.kind is not EpochKind.PLANNED or mark.generation != plan.generation
+        ):
+            problem = "the epoch is not claimed under the plan's generation"
+        if problem is None and plan.rules_version != self.rules.version:
+            problem = f"made for rules version {plan.rules_version}, in force is {self.rules.version}"
+        if problem is None:
+            held = hold_plan(plan, self.replica, peer.to_local, self.table)
+            if not isinstance(held, str):
+                self.lending.plans[plan.epoch] = held
+                self._issue(held)
+                return [self._slices(edge, plan.epoch) for edge in self.edges.values()]
+            problem = held
+        return [Note("error", "plan_refused", (("epoch", plan.epoch), ("reason", problem)))]
+
+    def _issue(self, plan: HeldPlan) -> None:
+        for holder, (ids, units) in plan.columns.items():
+            for identity, each in zip(ids.tolist(), units.tolist(), strict=True):
+                self.ledger.issue(plan.epoch, holder, identity, each)
+
+
+def _refuse(session: int, reason: str, retry: bool) -> list[Command]:
+    return [Send(session, Refused(reason, retry)), Close(session)]

@@ -1,0 +1,90 @@
+"""The plans a replica holds: who got what of which epoch, what of it is this replica's own, and what came back as used.
+
+A plan is complete for its epoch and arrives at most once (design 5.4); a second copy changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from apportion.core.messages import Ids, Plan, Units, no_ids, no_units
+from apportion.region.quotas import QuotaTable
+
+EPOCHS_KEPT = 8
+"""Epochs of plans kept for reading back and for judging late reports."""
+
+
+@dataclass(slots=True)
+class HeldPlan:
+    """The plan of one epoch in this region's ids. `columns` by holder incarnation; `parts` this replica's own units
+    by id.
+    """
+
+    epoch: int
+    generation: int
+    columns: dict[int, tuple[Ids, Units]]
+    parts: dict[int, int]
+    named: frozenset[int]
+
+    def column(self, holder: int) -> tuple[Ids, Units]:
+        """What `holder` was given; empty columns when nothing."""
+        return self.columns.get(holder, (no_ids(), no_units()))
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What was issued under each label, by holder and quota id: slices, borrowed units, less what was returned."""
+
+    issued: dict[int, dict[int, dict[int, int]]] = field(default_factory=dict)
+    reported: dict[int, set[int]] = field(default_factory=dict)
+
+    def issue(self, epoch: int, holder: int, quota: int, units: int) -> None:
+        """Add units (negative: given back) that `holder` may spend of `quota` under `epoch`."""
+        column = self.issued.setdefault(epoch, {}).setdefault(holder, {})
+        column[quota] = column.get(quota, 0) + units
+
+    def issued_to(self, epoch: int, holder: int, quota: int) -> int:
+        """Units that `holder` may have spent of `quota` under `epoch`."""
+        return self.issued.get(epoch, {}).get(holder, {}).get(quota, 0)
+
+    def report(self, epoch: int, holder: int) -> None:
+        """Note that `holder` reported `epoch`."""
+        self.reported.setdefault(epoch, set()).add(holder)
+
+    def unreported(self, epoch: int, quota: int) -> int:
+        """Units issued under `epoch` to holders that have not reported it: counted as spent, shown apart (design
+        5.8).
+        """
+        done = self.reported.get(epoch, set())
+        holders = self.issued.get(epoch, {}).items()
+        return sum(column.get(quota, 0) for holder, column in holders if holder not in done)
+
+    def forget(self, before: int) -> None:
+        """Forget epochs below `before`."""
+        for table in (self.issued, self.reported):
+            for epoch in [epoch for epoch in table if epoch < before]:
+                del table[epoch]
+
+
+def hold_plan(plan: Plan, replica: int, to_local: Ids, table: QuotaTable) -> HeldPlan | str:
+    """Translate `plan` to local ids (`to_local[leader id]`) and check that each quota sums to its Q_k; a text on
+    failure.
+    """
+    columns = {column.holder: (to_local[column.ids], column.units) for column in plan.columns}
+    held = (to_local[plan.held_ids], plan.held)
+    ids = np.concatenate([no_ids(), held[0], *(ids for ids, _ in columns.values())])
+    units = np.concatenate([no_units(), held[1], *(units for _, units in columns.values())])
+    named, row = np.unique(ids, return_inverse=True)
+    sums = np.zeros(len(named), np.uint64)
+    np.add.at(sums, row, units)
+    for identity, total in zip(named.tolist(), sums.tolist(), strict=True):
+        known = table.by_id(identity)
+        if known is None or not known.rule.divided:
+            return f"quota {identity} is not divided by the rules in force"
+        if total != known.limit.units_in_epoch(plan.epoch):
+            return f"{known.quota.rule}: {total} units planned, Q_k is {known.limit.units_in_epoch(plan.epoch)}"
+    own_ids, own_units = columns.pop(replica, (no_ids(), no_units()))
+    parts = dict(zip(own_ids.tolist(), own_units.tolist(), strict=True))
+    return HeldPlan(plan.epoch, plan.generation, columns, parts, frozenset(named.tolist()))

@@ -1,0 +1,91 @@
+"""The quotas a region knows by name: the id each has on outgoing streams, its rule, its store key, its part of the
+pool.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+
+from apportion.core.budget import Budget
+from apportion.core.key import encode_quota
+from apportion.core.limit import RateLimit
+from apportion.core.messages import Quota
+from apportion.core.rule import Rule, RuleSet
+
+QUOTAS_MAX = 1_000_000
+"""Quotas known at once; about 600 bytes each. Above it the one unused for longest is forgotten."""
+
+IDLE_EPOCHS = 30
+"""A quota unused for so long is forgotten: longer than any plan or answer that could still name it."""
+
+
+class KnownQuota:
+    """One quota. `used` is the last epoch in which anybody named it; `pool` this replica's part, None until it has
+    one.
+    """
+
+    __slots__ = ("id", "limit", "pool", "quota", "rule", "store_key", "used")
+
+    def __init__(self, identity: int, quota: Quota, rule: Rule, limit: RateLimit) -> None:
+        self.id = identity
+        self.quota = quota
+        self.rule = rule
+        self.limit = limit
+        self.store_key = encode_quota(quota.domain, quota.rule, quota.key)
+        self.pool: Budget | None = None
+        self.used = 0
+
+
+class QuotaTable:
+    """Quotas by name and by id. Ids of forgotten quotas are used again."""
+
+    def __init__(self, rules: RuleSet) -> None:
+        self._rules = {(d.name, rule.name): rule for d in rules.domains.values() for rule in d.rules}
+        self._by_name: OrderedDict[Quota, KnownQuota] = OrderedDict()
+        self._by_id: list[KnownQuota | None] = []
+        self._free: list[int] = []
+
+    def find(self, quota: Quota, epoch: int) -> KnownQuota | None:
+        """The quota, known from now on; None when no rule of that name limits anything here."""
+        known = self._by_name.get(quota)
+        if known is None:
+            rule = self._rules.get((quota.domain, quota.rule))
+            if rule is None or not isinstance(rule.limit, RateLimit):
+                return None
+            known = KnownQuota(self._new_id(), quota, rule, rule.limit)
+            self._by_name[quota] = known
+            self._by_id[known.id] = known
+        if known.used != epoch:
+            known.used = epoch
+            self._by_name.move_to_end(quota)
+        return known
+
+    def by_id(self, identity: int) -> KnownQuota | None:
+        """The quota with that id."""
+        return self._by_id[identity] if identity < len(self._by_id) else None
+
+    def forget_idle(self, epoch: int) -> list[int]:
+        """Forget what nobody named for IDLE_EPOCHS, or is too much; returns the ids that are free again."""
+        freed = []
+        while self._by_name:
+            oldest = next(iter(self._by_name.values()))
+            if oldest.used > epoch - IDLE_EPOCHS and len(self._by_name) <= QUOTAS_MAX:
+                break
+            del self._by_name[oldest.quota]
+            self._by_id[oldest.id] = None
+            freed.append(oldest.id)
+        self._free.extend(freed)
+        return freed
+
+    def __iter__(self) -> Iterator[KnownQuota]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def _new_id(self) -> int:
+        if self._free:
+            return self._free.pop()
+        self._by_id.append(None)
+        return len(self._by_id) - 1
