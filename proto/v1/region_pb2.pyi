@@ -7,7 +7,7 @@ this file.
 
 Columns. A field of type `bytes` that says "column" holds one number per row, packed without gaps,
 little-endian: `u32` is 4 bytes a row, `u64` is 8, `flag` is 1 (0 or 1). Columns that belong together have
-the same number of rows, and an absent column is one without rows.
+the same number of rows, at most 1,048,576, and an absent column is one without rows.
 
 Names. A quota has an id that holds for one stream and one direction. A sender declares a QuotaName before
 it uses the id, in the same message or an earlier one; declaring an id again, in a later message, gives it
@@ -538,7 +538,9 @@ class Report(_message.Message):
     epoch: _builtins.int
     """The epoch it is about."""
     demand_ids: _builtins.bytes
-    """Column u32, a row for each quota that was asked for: its id. A quota without a row was asked for nothing."""
+    """Column u32, a row for each quota that was asked for, each once: its id. A quota without a row was asked
+    for nothing.
+    """
     demand: _builtins.bytes
     """Column u64, beside `demand_ids`: offered cost in units that no other rule refused; 2^53 - 1 stands for
     that or more.
@@ -591,7 +593,7 @@ class Return(_message.Message):
     epoch: _builtins.int
     """The label of the units."""
     ids: _builtins.bytes
-    """Column u32, a row for each quota: its id."""
+    """Column u32, a row for each quota, each once: its id."""
     units: _builtins.bytes
     """Column u64, beside `ids`: units given back."""
     def __init__(
@@ -1059,7 +1061,7 @@ class Plan(_message.Message):
 
     @_builtins.property
     def columns(self) -> _containers.RepeatedCompositeFieldContainer[Global___Column]:
-        """One for each holder that gets anything, at most 4096; none = everything is held back."""
+        """One for each holder that gets anything, at most 2000; none = everything is held back."""
 
     def __init__(
         self,
@@ -1193,7 +1195,7 @@ class Governance(_message.Message):
 
     @_builtins.property
     def holders(self) -> _containers.RepeatedCompositeFieldContainer[Global___Holder]:
-        """Who is attached to this replica, the replica itself among them; at most 4096, each incarnation once."""
+        """Who is attached to this replica, the replica itself among them; at most 2000, each incarnation once."""
 
     def __init__(
         self,
@@ -1256,7 +1258,9 @@ class Demand(_message.Message):
     epoch: _builtins.int
     """The epoch it is about."""
     ids: _builtins.bytes
-    """Column u32, a row for each quota that was asked for: its id. A quota without a row was asked for nothing."""
+    """Column u32, a row for each quota that was asked for, each once: its id. A quota without a row was asked
+    for nothing.
+    """
     demand: _builtins.bytes
     """Column u64, beside `ids`: offered cost in units; 2^53 - 1 stands for that or more."""
     @_builtins.property

@@ -7,7 +7,7 @@ this file.
 
 Columns. A field of type `bytes` that says "column" holds one number per row, packed without gaps,
 little-endian: `u32` is 4 bytes a row, `u64` is 8, `flag` is 1 (0 or 1). Columns that belong together have
-the same number of rows, and an absent column is one without rows.
+the same number of rows, at most 1,048,576, and an absent column is one without rows.
 
 Names. A quota has an id that holds for one stream and one direction. A sender declares a QuotaName before
 it uses the id, in the same message or an earlier one; declaring an id again, in a later message, gives it

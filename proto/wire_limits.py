@@ -1,0 +1,74 @@
+"""Named maxima of the wire, so that nothing a peer sends is unbounded. Constants and the reasons for them, no code.
+
+A sender that may exceed one splits what it says; the encoders assert it. The decoders refuse with ProtocolError.
+"""
+
+from __future__ import annotations
+
+MESSAGE_BYTES_MAX = 64 * 2**20
+"""Bytes of one message: a plan of 10,000 quotas x 50 edges is 6 MB of columns, and gRPC's own maximum is 4 MB."""
+
+CHANNEL_OPTIONS = (
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+)
+"""Options that every server and channel of `apportion.v1.Region` needs; gRPC's own refuse a large plan."""
+
+UNITS_MAX = 2**53 - 1
+"""Units in a cell, epochs and generations: what a store's scripts count in doubles, and what SQLite's integers hold.
+
+2000 holders x this is below 2^64, so a plan's rows can be added up in u64."""
+
+COST_MAX = 2**64 - 1
+"""Units of one request. Callers may name any 64-bit cost; above a limit's burst it is impossible, not malformed."""
+
+NUMBER_MAX = 2**63 - 1
+"""Numbers of crossings and reports, counts and times of the store: what SQLite's integers hold."""
+
+INCARNATION_MAX = 2**64 - 1
+"""Incarnations are any 64 bits."""
+
+NEVER = 2**64 - 1
+"""In `member_wait_ns`: waiting cannot help."""
+
+NO_BACKLOG = 2**64 - 1
+"""In `member_backlog`: a pool decided, there is no bucket."""
+
+EPOCH_LEFT_NS_MAX = 1_000_000_000
+"""An epoch lasts a second."""
+
+ID_MAX = 2**24 - 1
+"""Ids of one stream and direction: a receiver keeps a name for each. A sender with more keys declares ids anew."""
+
+NAMES_MAX = 2**18
+"""Names declared in one message; more go into further messages."""
+
+NAME_BYTES_MAX = 1024
+"""Bytes of a domain, a rule, an edge's id, a location, a file's name."""
+
+KEY_BYTES_MAX = 4096
+"""Bytes of an encoded key: at most 66 for each value, so 62 dimensions."""
+
+ROWS_MAX = 2**20
+"""Rows of a column."""
+
+GROUPS_MAX = 2**16
+"""Groups of an Acquire: 20 ms of three million requests a second, no two alike."""
+
+GROUP_REQUESTS_MAX = 2**20
+"""Requests in a group."""
+
+GROUP_MEMBERS_MAX = 256
+"""Quotas that one request needs."""
+
+HOLDERS_MAX = 2000
+"""Edges and replicas of a region: columns of a plan, holders of a governance."""
+
+MARKS_MAX = 8
+"""Epochs that the register remembers."""
+
+RULES_TEXTS_MAX = 1024
+"""Files of the rules."""
+
+REASON_BYTES_MAX = 4096
+"""Bytes of the reason of a Refused; a longer one is cut by its sender."""
