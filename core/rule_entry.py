@@ -1,0 +1,158 @@
+"""Reading one rule of a rules file: its fields and every problem of it. Pure.
+
+What rules mean to each other, duplicates above all, is `rules_file`'s business.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from apportion.core.document import Node, Scalar, kind_of
+from apportion.core.limit import EPOCH_NS
+from apportion.core.quantities import duration_text, parse_duration, shown
+from apportion.core.rule import Enforce, Fallback, Place, Rule, Stage
+from apportion.core.rule_fields import Section
+from apportion.core.rule_limit import Costs, is_unlimited, read_costs, read_limit
+from apportion.core.rule_match import read_key, read_match
+from apportion.core.rules_vocabulary import (
+    ENFORCE_LATER,
+    FALLBACKS_LATER,
+    HOW_TO_CHOOSE_ENFORCE,
+    HOW_TO_CHOOSE_WHEN_UNAVAILABLE,
+    not_built,
+    unknown,
+)
+
+RULE_NAME_MAX = 64
+"""Characters: a rule's name is a metric label and part of each store key."""
+
+STAGES_MAX = 16
+"""Of one `when_unavailable`."""
+
+DEADLINE_NS_MAX = 60 * EPOCH_NS
+"""A caller that waits longer for a rate limiter has left."""
+
+DEADLINE_NS_DEFAULT = 100_000_000
+
+_RULE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the file's `defaults` say, for rules without a value of their own."""
+
+    deadline_ns: int = DEADLINE_NS_DEFAULT
+    cost: Costs = field(default_factory=Costs)
+
+
+def read_rule(rule: Section, domain: str, defaults: Defaults) -> Rule | None:
+    """The rule that `rule` describes, or None when anything in it was reported."""
+    before = len(rule.problems)
+    name = read_rule_name(rule)
+    match = read_match(rule)
+    key = read_key(rule, match)
+    enforce = _read_enforce(rule)
+    limit = read_limit(rule, enforce)
+    when_unavailable = _read_when_unavailable(rule)
+    deadline_ns = read_deadline(rule)
+    cost_default, cost_max = read_costs(rule, limit, defaults.cost)
+    exact = rule.boolean("exact")
+    if len(rule.problems) > before:
+        return None
+    assert name and match and key is not None and limit is not None and enforce and when_unavailable
+    return Rule(
+        domain=domain,
+        name=name,
+        match=match,
+        key=key,
+        limit=limit,
+        enforce=enforce,
+        when_unavailable=when_unavailable,
+        deadline_ns=defaults.deadline_ns if deadline_ns is None else deadline_ns,
+        cost_default=cost_default,
+        cost_max=cost_max,
+        exact=exact is not False,
+        place=Place(rule.file, rule.line, rule.path),
+    )
+
+
+def read_rule_name(rule: Section) -> str | None:
+    """A rule's name; reports one that is missing or is no name."""
+    name = rule.text("name", "a name")
+    if name is None:
+        if not rule.has("name"):
+            rule.refuse("name", "missing; every rule has a name, which logs, metrics and store keys carry")
+        return None
+    if not _RULE_NAME.fullmatch(name) or len(name) > RULE_NAME_MAX:
+        rule.refuse(
+            "name",
+            f"found {shown(name)}; a name has letters, digits, `-`, `_` and `.`, begins with a letter or digit, has "
+            f"at most {RULE_NAME_MAX} characters",
+        )
+        return None
+    return name
+
+
+def read_deadline(section: Section) -> int | None:
+    """Nanoseconds of a `deadline` field."""
+    deadline_ns = section.parsed("deadline", "a duration such as 100ms", parse_duration)
+    if deadline_ns is not None and deadline_ns > DEADLINE_NS_MAX:
+        section.refuse(
+            "deadline", f"found {duration_text(deadline_ns)}, the longest is {duration_text(DEADLINE_NS_MAX)}"
+        )
+        return None
+    return deadline_ns
+
+
+def _read_enforce(rule: Section) -> Enforce | None:
+    if not rule.has("enforce"):
+        if is_unlimited(rule):
+            return Enforce.LEASE
+        rule.refuse("enforce", HOW_TO_CHOOSE_ENFORCE)
+        return None
+    word = rule.text("enforce", "`lease` or `region`")
+    built = {enforce.value: enforce for enforce in Enforce}
+    if word is None or word in built:
+        return built.get(word or "")
+    rule.refuse(
+        "enforce",
+        not_built(shown(word)) if word in ENFORCE_LATER else unknown(word, tuple(built), ENFORCE_LATER),
+    )
+    return None
+
+
+def _read_when_unavailable(rule: Section) -> tuple[Stage, ...] | None:
+    denies = (Stage(Fallback.DENY),)
+    if not rule.has("when_unavailable"):
+        if is_unlimited(rule):
+            return denies
+        rule.refuse("when_unavailable", HOW_TO_CHOOSE_WHEN_UNAVAILABLE)
+        return None
+    items = rule.items("when_unavailable", "a list of stages such as [deny]", STAGES_MAX)
+    if items is None:
+        return None
+    if not items:
+        rule.refuse("when_unavailable", HOW_TO_CHOOSE_WHEN_UNAVAILABLE)
+        return None
+    before = len(rule.problems)
+    for index, item in enumerate(items):
+        if wrong := _stage_problem(item, last=index == len(items) - 1):
+            rule.refuse_item("when_unavailable", item, wrong)
+    return denies if len(rule.problems) == before else None
+
+
+def _stage_problem(item: Node, last: bool) -> str | None:
+    """Why a stage is not `deny` at the end; None when it is."""
+    if not isinstance(item, Scalar) or item.nothing:
+        return f"found {kind_of(item)}, a stage is meant, such as deny"
+    word, _, duration = item.text.partition(" for ")
+    if word in FALLBACKS_LATER:
+        return not_built(shown(word))
+    if word != Fallback.DENY.value:
+        return unknown(word, (Fallback.DENY.value,), FALLBACKS_LATER)
+    if duration or not last:
+        return (
+            f"found {shown(item.text)}; `deny` is the last stage and holds until the region answers, without a duration"
+        )
+    return None

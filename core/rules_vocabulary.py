@@ -1,0 +1,81 @@
+"""The words of the rules file: what each section knows, what is not built yet, how to choose where nothing is default.
+
+A word of the design that this version does not act on is listed as LATER, so that the file is refused with the truth:
+it is neither ignored nor called unknown. When it is built, its name moves from LATER to the known ones of its section.
+"""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher, get_close_matches
+
+from apportion.core.quantities import shown
+
+TOP = ("version", "domain", "edges_max", "time_zone", "defaults", "rules")
+TOP_LATER = ("plans", "tenants", "unlisted_tenants", "contracts", "envoys_max")
+
+DEFAULTS = ("deadline", "cost")
+
+RULE = ("name", "match", "key", "limit", "enforce", "when_unavailable", "deadline", "cost", "exact")
+RULE_LATER = (
+    "at_each_edge",
+    "candidate_for",
+    "colocate",
+    "counts",
+    "durability",
+    "fair_by",
+    "on_counter_loss",
+    "priority",
+    "shadow",
+    "slack",
+    "wrong_costs",
+)
+
+LIMIT = ("rate", "burst", "unlimited")
+LIMIT_LATER = ("quota", "anchor", "from_plan", "time_zone", "week_starts_on", "month_starts_on")
+
+COST = ("default", "max")
+
+ENFORCE_LATER = ("edge", "edge+region")
+FALLBACKS_LATER = ("keep_share", "fair_share", "allow")
+
+HOW_TO_CHOOSE_ENFORCE = (
+    "missing, and there is no default because choosing it is the design: what does it cost to be wrong for a few "
+    "seconds at every location at once? a noisy graph: `edge`; a bill, a broken promise or an overwhelmed service: "
+    "`edge+region` or `region`; never over, but no crossing per request: `lease`. This version has `lease` and `region`"
+)
+HOW_TO_CHOOSE_WHEN_UNAVAILABLE = (
+    "missing, and there is no default because choosing it is the design: what happens while the region cannot be "
+    "reached? protecting something fragile usually ends in deny, a courtesy usually in allow. This version has `[deny]`"
+)
+NONE_ZERO_UNLIMITED = (
+    "none, zero and unlimited are three different things: {rate: 100/s} allows so much, {rate: 0/s} refuses "
+    "everything, {unlimited: true} counts nothing"
+)
+
+LISTED_MAX = 20
+"""Names that a message lists; the time zones are more than anybody reads."""
+
+_SECTIONS = {
+    "the top of the file": TOP + TOP_LATER,
+    "a rule": RULE + RULE_LATER,
+    "`limit`": LIMIT + LIMIT_LATER,
+    "`cost`": COST,
+}
+
+
+def not_built(what: str) -> str:
+    """The sentence for a word of the design that this version refuses."""
+    return f"{what} is not built yet in this version; a rules file that needs it is refused rather than half kept"
+
+
+def unknown(found: str, known: tuple[str, ...], later: tuple[str, ...] = ()) -> str:
+    """The sentence for a word that nobody knows: found, and nearest known one (`later`: known but not built)."""
+    close = get_close_matches(found[:100], known + later, n=1)
+    if close:
+        return f"unknown: {shown(found)}; did you mean `{close[0]}`?"
+    elsewhere = next((section for section, names in _SECTIONS.items() if found in names), None)
+    if elsewhere:
+        return f"{shown(found)} does not belong here but in {elsewhere}; known here: {', '.join(known)}"
+    nearest = max(known, key=lambda name: SequenceMatcher(None, found[:100], name).ratio())
+    listed = f", known here: {', '.join(known)}" if len(known) <= LISTED_MAX else ""
+    return f"unknown: {shown(found)}; the nearest known name is `{nearest}`{listed}"
