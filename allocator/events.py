@@ -1,0 +1,62 @@
+"""What happens to an allocator, and what it wants done: the border between its pure core and the shell around it.
+
+`link` numbers one connection to one region replica and is never used again for another. Instants are nanoseconds of one
+monotonic clock. Commands are performed in the order given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from apportion.core.messages import FromAllocator, ToAllocator
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A link is open; nothing was said on it yet."""
+
+    link: int
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message came in on a link."""
+
+    link: int
+    message: ToAllocator
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A link is gone, for whatever reason; what was sent on it may or may not have arrived."""
+
+    link: int
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """Time passed."""
+
+
+Input = Connected | Received | Lost | Polled
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send on that link."""
+
+    link: int
+    message: FromAllocator
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something to log: its name in the past tense, level "info", "warning" or "error", and its fields."""
+
+    name: str
+    fields: Mapping[str, object]
+    level: str = "info"
+
+
+Command = Send | Event
