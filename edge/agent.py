@@ -1,0 +1,413 @@
+"""The edge's agent: a pure state machine that decides from what it holds and crosses to the region for the rest.
+
+`ask` answers a request at once or gives a ticket; `step` takes what happened and returns what to do. It reads no clock,
+opens no socket and awaits nothing. Order of work (design 4): local checks, reserve local units, one crossing with all
+rules that need one, then commit or release; a denied or peeked request charges nothing anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+
+import numpy as np
+
+from apportion.core.decision import Decision, Reason, Verdict
+from apportion.core.epoch import EpochClock
+from apportion.core.errors import RulesError
+from apportion.core.limit import RateLimit
+from apportion.core.match import Matcher
+from apportion.core.messages import (
+    AcquireAnswer,
+    GroupAnswer,
+    Hello,
+    Ids,
+    Leave,
+    Outcome,
+    Refused,
+    Report,
+    ReportAck,
+    Return,
+    Rules,
+    Slices,
+    Tick,
+    Units,
+    Welcome,
+)
+from apportion.core.request import Application
+from apportion.core.rule import RuleSet
+from apportion.edge import verdicts as say
+from apportion.edge.crossing import RETRY_NS, Crossings, unanswered
+from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled
+from apportion.edge.holding import Holding, Taken
+from apportion.edge.holdings import Holdings, declare
+from apportion.edge.reporting import LATEST_NS, Pending, Reports
+from apportion.edge.ticket import Ticket
+
+SILENT_NS = 1_500_000_000
+"""A stream on which nothing was heard for so long is given up."""
+
+Load = Callable[[Rules], RuleSet]
+
+
+class Agent:
+    """One edge. `incarnation` is random at its start; `load` parses rules texts (`core.rules_file`)."""
+
+    def __init__(self, edge: str, location: str, incarnation: int, load: Load) -> None:
+        self.edge = edge
+        self.location = location
+        self.incarnation = incarnation
+        self.clock = EpochClock()
+        self.rules: Rules | None = None
+        self.matchers: dict[str, Matcher] = {}
+        self._load = load
+        self._stream = 0
+        self._attached = False
+        self._heard_ns = 0
+        self._epoch: int | None = None
+        self._holdings = Holdings(self.clock)
+        self._crossings = Crossings()
+        self._reports = Reports()
+        self._tickets = count(1)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the region has been heard on the present stream and rules are in force."""
+        return self._attached and self.rules is not None
+
+    # --- requests
+
+    def ask(self, applications: tuple[Application, ...], now_ns: int, peek: bool = False) -> Decision | Ticket:
+        """Decide a request that comes down to `applications`, or return the ticket that a later Settled will name.
+
+        Call `step` soon after a ticket was given: the crossing leaves with the commands it returns.
+        """
+        epoch = self._roll(now_ns)
+        if epoch is None:
+            return say.refusal(
+                [say.refused(each, Reason.UNAVAILABLE, say.UNAVAILABLE_RETRY_NS) for each in applications]
+            )
+        holdings: list[Holding | None] = []
+        refusals: dict[int, Verdict] = {}
+        crossing: list[int] = []
+        for index, application in enumerate(applications):
+            holding, refusal, crosses = self._check(application, epoch, now_ns)
+            holdings.append(holding)
+            if refusal is not None:
+                refusals[index] = refusal
+            elif crosses:
+                crossing.append(index)
+        if crossing and not refusals and not self._attached:
+            for index in crossing:
+                refusals[index] = say.refused(applications[index], Reason.UNAVAILABLE, say.UNAVAILABLE_RETRY_NS)
+        if refusals:
+            return self._refuse(applications, holdings, refusals, peek, epoch, now_ns)
+        taken = {} if peek else self._reserve(applications, holdings, crossing, epoch, now_ns)
+        if not crossing:
+            return self._admit_locally(applications, holdings, taken, peek, epoch, now_ns)
+        deadline = now_ns + min(applications[index].rule.deadline_ns for index in crossing)
+        ticket = Ticket(
+            next(self._tickets), applications, tuple(holdings), tuple(crossing), taken, peek, epoch, deadline
+        )
+        self._crossings.add(ticket)
+        return ticket
+
+    def _check(self, application: Application, epoch: int, now_ns: int) -> tuple[Holding | None, Verdict | None, bool]:
+        """The holding a rule needs, the refusal if it refuses here and now, and whether it must cross."""
+        rule, cost = application.rule, application.cost
+        if not isinstance(rule.limit, RateLimit):
+            return None, None, False
+        if rule.cost_max is not None and cost > rule.cost_max:
+            return None, say.refused(application, Reason.IMPOSSIBLE, None), False
+        holding = self._holdings.find(application, rule.limit, epoch)
+        if holding is None:
+            return None, say.refused(application, Reason.KEYS_FULL, say.UNAVAILABLE_RETRY_NS), False
+        if cost and rule.divided:
+            holding.offer(cost, now_ns)
+        if rule.divided and holding.in_hand(epoch, now_ns) >= max(cost, 1):
+            return holding, None, False
+        wait = holding.refusal_ns(cost, now_ns) if cost else None
+        if wait is not None:
+            remaining = holding.in_hand(epoch, now_ns) if rule.divided else holding.region_remaining(now_ns)
+            return holding, say.refused(application, Reason.OVER_LIMIT, wait, remaining), False
+        return holding, None, True
+
+    def _refuse(
+        self,
+        applications: Sequence[Application],
+        holdings: Sequence[Holding | None],
+        refusals: dict[int, Verdict],
+        peek: bool,
+        epoch: int,
+        now_ns: int,
+    ) -> Decision:
+        self._count_demand(applications, holdings, set(refusals), peek, epoch)
+        left_ns = self.clock.left_ns(now_ns)
+        spoken = [
+            refusals.get(index) or say.known(application, holdings[index], epoch, left_ns, now_ns)
+            for index, application in enumerate(applications)
+        ]
+        if any(verdict.degraded for verdict in spoken):
+            self._reports.degrade()
+        return say.refusal(spoken)
+
+    def _reserve(
+        self,
+        applications: Sequence[Application],
+        holdings: Sequence[Holding | None],
+        crossing: Sequence[int],
+        epoch: int,
+        now_ns: int,
+    ) -> dict[int, Taken]:
+        taken = {}
+        for index, (application, holding) in enumerate(zip(applications, holdings, strict=True)):
+            if holding is not None and index not in crossing and application.cost:
+                units = holding.take(application.cost, epoch, now_ns)
+                assert units is not None, "checked at this very instant"
+                taken[index] = units
+        return taken
+
+    def _admit_locally(
+        self,
+        applications: Sequence[Application],
+        holdings: Sequence[Holding | None],
+        taken: dict[int, Taken],
+        peek: bool,
+        epoch: int,
+        now_ns: int,
+    ) -> Decision:
+        self._count_demand(applications, holdings, set(), peek, epoch)
+        left_ns = self.clock.left_ns(now_ns)
+        spoken = []
+        for index, (application, holding) in enumerate(zip(applications, holdings, strict=True)):
+            if holding is None:
+                spoken.append(say.passed(application, charged=not peek and application.cost > 0))
+                continue
+            units = taken.get(index)
+            if units is not None:
+                self._reports.spend(holding, units.epoch, units.units)
+            spoken.append(say.from_slice(application, holding, units, epoch, left_ns, now_ns))
+        return Decision(True, tuple(spoken))
+
+    def _count_demand(
+        self,
+        applications: Sequence[Application],
+        holdings: Sequence[Holding | None],
+        refused: set[int],
+        peek: bool,
+        epoch: int,
+    ) -> None:
+        """Demand is offered cost that no other rule refused: a sole refuser still counts its own (algorithms 1.2)."""
+        if peek:
+            return
+        for index, (application, holding) in enumerate(zip(applications, holdings, strict=True)):
+            if holding is not None and application.cost and not refused - {index}:
+                self._reports.demand(epoch, holding, application.cost)
+
+    # --- events
+
+    def step(self, event: Event, now_ns: int) -> list[Command]:
+        """Take an event; returns the commands to perform, in order."""
+        commands: list[Command] = []
+        match event:
+            case Connected():
+                commands += self._connected(now_ns)
+            case Received(message):
+                self._heard_ns = now_ns
+                commands += self._received(message, now_ns)
+            case Lost():
+                commands += self._lost(now_ns)
+        epoch = self._roll(now_ns)
+        commands += self._expire(now_ns)
+        if self._stream and now_ns - self._heard_ns >= SILENT_NS:
+            commands += [*self._lost(now_ns), Reconnect("nothing heard for 1.5 s")]
+        if self._attached and epoch is not None:
+            commands += self._report(epoch, now_ns)
+            acquire = self._crossings.depart(self._stream, self.clock.left_ns(now_ns), now_ns)
+            if acquire is not None:
+                self._reports.cross()
+                commands.append(Send(acquire))
+        return commands
+
+    def wake_ns(self, now_ns: int) -> int:
+        """When `step` must be called again at the latest, even if nothing happens."""
+        wake = now_ns + 100_000_000
+        for ticket in self._crossings.tickets():
+            wake = min(wake, ticket.deadline_ns, max(ticket.not_before_ns, now_ns + 1_000_000))
+        return max(wake, now_ns)
+
+    def leave(self, now_ns: int) -> list[Command]:
+        """Stop in good order: give back what is unspent, report all, say goodbye. Nothing may be asked afterwards."""
+        epoch = self._roll(now_ns)
+        commands: list[Command] = [self._unavailable(ticket, now_ns) for ticket in list(self._crossings.tickets())]
+        if not self._attached or epoch is None:
+            return commands
+        by_quota = {holding.quota: holding for holding in self._holdings if holding.stream == self._stream}
+        for label, units in self._holdings.surrender(epoch).items():
+            given = [(by_quota[quota], each) for quota, each in units.items() if each and quota in by_quota]
+            if given:
+                commands.append(Send(Return(label, *_columns(given))))
+        self._reports.close(epoch)
+        commands += [Send(self._encode(pending)) for pending in self._reports.to_send(now_ns)]
+        return [*commands, Send(Leave())]
+
+    def _connected(self, now_ns: int) -> list[Command]:
+        self._stream += 1
+        self._heard_ns = now_ns
+        self._holdings.new_stream()
+        self._reports.new_stream()
+        version = self.rules.version if self.rules else 0
+        return [Send(Hello(self.edge, self.location, self.incarnation, self.clock.known or 0, version))]
+
+    def _lost(self, now_ns: int) -> list[Command]:
+        was, self._attached = self._attached, False
+        self._heard_ns = now_ns
+        commands: list[Command] = [self._unavailable(ticket, now_ns) for ticket in self._crossings.lose()]
+        if was:
+            commands.append(Note("warning", "region_lost"))
+        return commands
+
+    def _received(self, message: object, now_ns: int) -> list[Command]:
+        match message:
+            case Welcome(rules, tick):
+                return self._welcomed(rules, tick, now_ns)
+            case Tick():
+                self._observe(message, now_ns)
+            case Slices() if self.rules is not None and message.rules_version == self.rules.version:
+                self._holdings.receive(message, self._roll(now_ns) or 0)
+            case AcquireAnswer():
+                self._observe(message.tick, now_ns)
+                return self._answered(message, now_ns)
+            case ReportAck(number):
+                self._reports.acknowledge(number)
+            case Refused(reason, retry):
+                level = "warning" if retry else "error"
+                return [Note(level, "region_refused", (("reason", reason),)), *self._lost(now_ns), Reconnect(reason)]
+        return []
+
+    def _welcomed(self, rules: Rules, tick: Tick, now_ns: int) -> list[Command]:
+        self._observe(tick, now_ns)
+        if self.rules is None or rules.texts != self.rules.texts:
+            try:
+                ruleset = self._load(rules)
+            except RulesError as error:  # a region of another version; the rules at hand, if any, stay in force
+                note = Note("error", "rules_refused", (("rules_version", rules.version), ("reason", str(error))))
+                return [note, *self._lost(now_ns), Reconnect("rules refused")]
+            self.matchers = {name: Matcher(domain) for name, domain in ruleset.domains.items()}
+            self._holdings.clear()
+            self._reports.forget()
+        self.rules = rules
+        self._attached = True
+        return [Note("info", "region_attached", (("rules_version", rules.version), ("epoch", tick.epoch)))]
+
+    def _observe(self, tick: Tick, now_ns: int) -> None:
+        self.clock.observe(tick.epoch, tick.left_ns, now_ns)
+        self._roll(now_ns)
+
+    def _roll(self, now_ns: int) -> int | None:
+        epoch = self.clock.now(now_ns)
+        if epoch is not None and epoch != self._epoch:
+            self._epoch = epoch
+            self._reports.started(epoch)
+            self._holdings.forget_idle(min(epoch, self._reports.oldest_epoch() or epoch), now_ns)
+        return epoch
+
+    # --- crossings
+
+    def _answered(self, message: AcquireAnswer, now_ns: int) -> list[Command]:
+        sent_ns = self._crossings.in_flight.sent_ns if self._crossings.in_flight else now_ns
+        commands: list[Command] = []
+        by_id: dict[int, Holding] = {}
+        for ticket, group, after in self._crossings.arrive(message):
+            by_id.update((holding.id, holding) for holding, _ in ticket.members())
+            outcome = unanswered(group)
+            if after is None and outcome is Outcome.NO_PLAN:
+                ticket.not_before_ns = now_ns + RETRY_NS
+                self._crossings.add(ticket)
+            elif after is None and outcome is not None:
+                commands.append(self._unavailable(ticket, now_ns))
+            else:
+                commands.append(self._decided(ticket, group, after, sent_ns, now_ns))
+        for lent in message.lent:
+            if lent.quota in by_id:
+                by_id[lent.quota].lend(lent.epoch, lent.units)
+        return commands
+
+    def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, sent_ns: int, now_ns: int) -> Settled:
+        charged = after is not None and not ticket.peek
+        spoken = say.crossed(ticket.applications, ticket.holdings, ticket.crossing, group, after, charged)
+        for (holding, cost), member in zip(ticket.members(), group.members, strict=True):
+            holding.learn(member, cost, sent_ns, now_ns)
+            if charged and cost and not member.store:
+                self._reports.spend(holding, member.epoch, cost)
+        return self._settle(ticket, spoken, allowed=after is not None, now_ns=now_ns)
+
+    def _settle(self, ticket: Ticket, spoken: dict[int, Verdict], allowed: bool, now_ns: int) -> Settled:
+        """Commit or release what was reserved locally, and give the decision."""
+        ticket.settled = True
+        refused = {index for index, verdict in spoken.items() if not verdict.allowed}
+        self._count_demand(ticket.applications, ticket.holdings, refused, ticket.peek, ticket.epoch)
+        left_ns = self.clock.left_ns(now_ns)
+        verdicts = []
+        for index, application in enumerate(ticket.applications):
+            holding, taken = ticket.holdings[index], ticket.taken.get(index)
+            if index in spoken:
+                verdicts.append(spoken[index])
+                continue
+            if holding is None:
+                verdicts.append(say.passed(application, charged=allowed and not ticket.peek))
+                continue
+            if taken is not None and allowed:
+                self._reports.spend(holding, taken.epoch, taken.units)
+            elif taken is not None:
+                holding.put_back(taken)
+                taken = None
+            verdicts.append(say.from_slice(application, holding, taken, ticket.epoch, left_ns, now_ns))
+        return Settled(ticket.number, Decision(allowed, tuple(verdicts)))
+
+    def _unavailable(self, ticket: Ticket, now_ns: int) -> Settled:
+        """Answer by `when_unavailable`, whose one stage is deny in this version."""
+        self._reports.degrade()
+        spoken = {
+            index: say.refused(ticket.applications[index], Reason.UNAVAILABLE, say.UNAVAILABLE_RETRY_NS)
+            for index in ticket.crossing
+        }
+        return self._settle(ticket, spoken, allowed=False, now_ns=now_ns)
+
+    def _expire(self, now_ns: int) -> list[Command]:
+        late = [ticket for ticket in self._crossings.tickets() if ticket.deadline_ns <= now_ns]
+        return [self._unavailable(ticket, now_ns) for ticket in late]
+
+    # --- reports
+
+    def _report(self, epoch: int, now_ns: int) -> list[Command]:
+        """Close each epoch that has ended once nothing of it waits, at the latest 0.3 s after its end, and send."""
+        opened = self._reports.open_epoch
+        if opened is not None and opened < epoch:
+            waits = any(ticket.epoch < epoch for ticket in self._crossings.tickets())
+            if not waits or epoch - opened > 1 or now_ns - self.clock.start_ns(epoch) >= LATEST_NS:
+                self._reports.close(epoch - 1)
+        return [Send(self._encode(pending)) for pending in self._reports.to_send(now_ns)]
+
+    def _encode(self, pending: Pending) -> Report:
+        named = [holding for holding, _ in pending.demand] + [holding for holding, _, _ in pending.spent]
+        demand_ids, demand = _columns(pending.demand)
+        return Report(
+            pending.number,
+            pending.epoch,
+            declare(named, self._stream),
+            demand_ids,
+            demand,
+            np.array([holding.id for holding, _, _ in pending.spent], np.uint32),
+            np.array([label for _, label, _ in pending.spent], np.uint64),
+            np.array([units for _, _, units in pending.spent], np.uint64),
+            pending.crossings,
+            pending.degraded,
+        )
+
+
+def _columns(rows: Sequence[tuple[Holding, int]]) -> tuple[Ids, Units]:
+    return (
+        np.array([holding.id for holding, _ in rows], np.uint32),
+        np.array([units for _, units in rows], np.uint64),
+    )

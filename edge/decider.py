@@ -1,0 +1,24 @@
+"""What a front door needs to answer: the rules of a domain, and somebody who decides. The doors know nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Protocol
+
+from apportion.core.decision import Decision
+from apportion.core.match import Matcher
+from apportion.core.request import Application
+
+
+class Decider(Protocol):
+    """An edge as its doors see it: attached to a region, or alone."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether rules are in force and requests can be decided; health says SERVING exactly then."""
+
+    def matcher(self, domain: str) -> Matcher | None:
+        """The compiled rules of `domain`; None when there is no such domain. "" names the only one, if there is one."""
+
+    def decide(self, applications: tuple[Application, ...], peek: bool) -> Decision | Awaitable[Decision]:
+        """Decide a request; at once where no crossing is needed. Never raises for an outage."""

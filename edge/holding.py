@@ -1,0 +1,179 @@
+"""What an edge holds and knows of one quota: its slice, units borrowed ahead, and what the region last said of it.
+
+Pure. A holding admits only from units it holds; what it knows of the region serves only to refuse, and only what the
+region would refuse too: a backlog drains with time and nothing else (design 4.1, "In overload").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apportion.core.bucket import retry_after_ns
+from apportion.core.budget import Budget
+from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.messages import MemberAnswer, Outcome, Quota
+from apportion.core.rule import Rule
+
+HOLD_NS = 20_000_000
+"""A refusal by the region holds at least this long at the edge, or every request in overload would cross."""
+
+WINDOW_NS = 50_000_000
+"""Demand of the last 50 ms is asked for ahead with what waits (design 4.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Units taken from what the edge holds, to be spent under label `epoch`, or put back."""
+
+    epoch: int
+    units: int
+    borrowed: bool
+
+
+class Holding:
+    """One quota at one edge. `id` names it on outgoing streams, `stream` the last stream it was declared on."""
+
+    __slots__ = (
+        "_window_now",
+        "_window_ns",
+        "_window_past",
+        "backlog",
+        "backlog_ns",
+        "borrowed",
+        "borrowed_epoch",
+        "budget",
+        "hold_cost",
+        "hold_until_ns",
+        "id",
+        "key",
+        "limit",
+        "quota",
+        "rule",
+        "stream",
+        "used",
+    )
+
+    def __init__(self, identity: int, rule: Rule, limit: RateLimit, key: tuple[str, ...], quota: Quota) -> None:
+        self.id = identity
+        self.stream = 0
+        self.rule = rule
+        self.limit = limit
+        self.key = key
+        self.quota = quota
+        self.used = 0
+        self.budget: Budget | None = None
+        self.borrowed = 0
+        self.borrowed_epoch = 0
+        self.backlog: int | None = None
+        self.backlog_ns = 0
+        self.hold_cost = 0
+        self.hold_until_ns = 0
+        self._window_ns = 0
+        self._window_now = 0
+        self._window_past = 0
+
+    # --- units in hand
+
+    def begin(self, epoch: int, units: int, began_ns: int) -> None:
+        """The slice of `epoch` is `units`; its smoothing counts from the epoch's start `began_ns`."""
+        if self.budget is None:
+            if units == 0:
+                return
+            self.budget = Budget(began_ns)
+        if self.budget.epoch != epoch:
+            quota_units = self.limit.units_in_epoch(epoch)
+            self.budget.begin(epoch, units, self.limit.burst, quota_units, began_ns)
+
+    def in_hand(self, epoch: int, now_ns: int) -> int:
+        """Whole units that could be taken at once in `epoch`: of the slice or borrowed ahead, whichever is more."""
+        units = self.borrowed if self.borrowed_epoch == epoch else 0
+        if self.budget is not None and self.budget.epoch == epoch:
+            units = max(units, self.budget.available(now_ns))
+        return units
+
+    def take(self, cost: int, epoch: int, now_ns: int) -> Taken | None:
+        """Take `cost` units of `epoch`; None when neither the slice nor what was borrowed has them."""
+        if self.budget is not None and self.budget.epoch == epoch and self.budget.available(now_ns) >= cost:
+            self.budget.take(cost)
+            return Taken(epoch, cost, borrowed=False)
+        if self.borrowed_epoch == epoch and self.borrowed >= cost:
+            self.borrowed -= cost
+            return Taken(epoch, cost, borrowed=True)
+        return None
+
+    def put_back(self, taken: Taken) -> None:
+        """Undo a `take`; void when its label has passed."""
+        if taken.borrowed:
+            if self.borrowed_epoch == taken.epoch:
+                self.borrowed += taken.units
+        elif self.budget is not None:
+            self.budget.put_back(taken.epoch, taken.units)
+
+    def lend(self, epoch: int, units: int) -> None:
+        """Units borrowed ahead arrived; what was left of a former label is void."""
+        if epoch == self.borrowed_epoch:
+            self.borrowed += units
+        elif epoch > self.borrowed_epoch:
+            self.borrowed_epoch, self.borrowed = epoch, units
+
+    # --- what the region said
+
+    def refusal_ns(self, cost: int, now_ns: int) -> int | None:
+        """Nanoseconds for which the region cannot admit `cost`, by what it said last; None: it might, so ask."""
+        wait = self.hold_until_ns - now_ns if cost >= self.hold_cost else 0
+        if self.backlog is not None:
+            until_fits = retry_after_ns(self.limit, self.backlog, cost)
+            if until_fits is not None:
+                wait = max(wait, self.backlog_ns + until_fits - now_ns)
+        return wait if wait > 0 else None
+
+    def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int) -> None:
+        """Take the region's answer. `asked_ns`: when it was asked; the state is not older than that, so waits are
+        counted from there and never end later than at the region.
+        """
+        if member.backlog is not None:
+            self.backlog, self.backlog_ns = member.backlog, asked_ns
+        if member.outcome is Outcome.OVER_LIMIT:
+            start = asked_ns if member.store else now_ns
+            until = max(start + (member.wait_ns or 0), now_ns + HOLD_NS)
+            if now_ns >= self.hold_until_ns or cost < self.hold_cost:
+                self.hold_cost = cost
+            self.hold_until_ns = until
+
+    def region_remaining(self, now_ns: int) -> int | None:
+        """Units the region's bucket holds at least, were nobody else spending, by what it said last; None: not
+        known.
+        """
+        if self.backlog is None:
+            return None
+        ticks = max(0, now_ns - self.backlog_ns) // self.limit.tick_ns
+        backlog = max(0, self.backlog - self.limit.units * ticks)
+        return max(0, self.limit.burst * self.limit.period_ticks - backlog) // self.limit.period_ticks
+
+    # --- demand, for borrowing ahead
+
+    def offer(self, cost: int, now_ns: int) -> None:
+        """Count an offered cost in the sliding 50 ms."""
+        self._slide(now_ns)
+        self._window_now += cost
+
+    def ahead(self, left_ns: int, now_ns: int) -> int:
+        """Units to borrow ahead: what the last 50 ms offered, at most what the rest of the epoch can use."""
+        self._slide(now_ns)
+        part = WINDOW_NS - (now_ns - self._window_ns)
+        recent = self._window_now + self._window_past * part // WINDOW_NS
+        return recent * min(left_ns, WINDOW_NS) // WINDOW_NS
+
+    def _slide(self, now_ns: int) -> None:
+        passed = (now_ns - self._window_ns) // WINDOW_NS
+        if passed > 0:
+            self._window_past = self._window_now if passed == 1 else 0
+            self._window_now = 0
+            self._window_ns += passed * WINDOW_NS
+
+    def idle(self, epoch: int, now_ns: int) -> bool:
+        """Whether forgetting this holding changes no later decision but by a crossing."""
+        return self.used < epoch and now_ns >= self.hold_until_ns
+
+
+assert WINDOW_NS <= EPOCH_NS

@@ -1,0 +1,131 @@
+"""All holdings of one edge: found by rule and key, named on streams by id, given their slices, forgotten when idle.
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import count
+
+from apportion.core.epoch import EpochClock
+from apportion.core.key import encode_key
+from apportion.core.limit import RateLimit
+from apportion.core.messages import Quota, QuotaName, Slices
+from apportion.core.request import Application
+from apportion.edge.holding import Holding
+
+HOLDINGS_MAX = 200_000
+"""Quotas known at once, about 1 KiB each; a further key is refused (KEYS_FULL) until idle ones are forgotten."""
+
+IDLE_EPOCHS = 10
+"""A holding unused for so long is forgotten: what the region said of it has drained or is asked for again."""
+
+SLICES_KEPT = 3
+"""Plans kept: of the present epoch and the next; one more for a plan that overtakes the edge's clock."""
+
+Key = tuple[str, str, tuple[str, ...]]
+
+
+class Holdings:
+    """Holdings by domain, rule name and key values."""
+
+    def __init__(self, clock: EpochClock) -> None:
+        self._clock = clock
+        self._by_key: dict[Key, Holding] = {}
+        self._used: dict[int, list[Key]] = {}
+        self._free: list[int] = []
+        self._ids = count()
+        self._slices: dict[int, dict[Quota, int]] = {}
+        self._names: dict[int, Quota] = {}
+
+    def find(self, application: Application, limit: RateLimit, epoch: int) -> Holding | None:
+        """The holding that `application` needs, with the slice of `epoch` begun; None when there is no room for it."""
+        rule = application.rule
+        key = (rule.domain, rule.name, application.key)
+        holding = self._by_key.get(key)
+        if holding is None:
+            if len(self._by_key) >= HOLDINGS_MAX:
+                return None
+            identity = self._free.pop() if self._free else next(self._ids)
+            quota = Quota(rule.domain, rule.name, encode_key(application.key))
+            holding = self._by_key[key] = Holding(identity, rule, limit, application.key, quota)
+        if holding.used != epoch:
+            holding.used = epoch
+            self._used.setdefault(epoch, []).append(key)
+            if rule.divided and epoch in self._slices:
+                self._begin(holding, epoch)
+        return holding
+
+    def new_stream(self) -> None:
+        """A fresh stream: the region has declared nothing on it yet."""
+        self._names.clear()
+
+    def receive(self, slices: Slices, epoch: int) -> None:
+        """Take this edge's column of a plan; the first for an epoch wins, one for an epoch that has begun fills in what
+        the edge holds nothing of yet, one for a past epoch is void.
+        """
+        self._names.update((name.id, name.quota) for name in slices.names)
+        if slices.epoch < epoch or slices.epoch in self._slices:
+            return
+        quotas = (self._names.get(identity) for identity in slices.ids.tolist())
+        pairs = zip(quotas, slices.units.tolist(), strict=True)
+        self._slices[slices.epoch] = {quota: units for quota, units in pairs if quota is not None}
+        for old in sorted(self._slices)[:-SLICES_KEPT]:
+            del self._slices[old]
+        if slices.epoch == epoch:
+            for key in self._used.get(epoch, ()):
+                if self._by_key[key].rule.divided:
+                    self._begin(self._by_key[key], epoch)
+
+    def _begin(self, holding: Holding, epoch: int) -> None:
+        holding.begin(epoch, self._slices[epoch].get(holding.quota, 0), self._clock.start_ns(epoch))
+
+    def surrender(self, epoch: int) -> dict[int, dict[Quota, int]]:
+        """Give up every unspent unit of slices of `epoch` and later; returns them by epoch and quota."""
+        given: dict[int, dict[Quota, int]] = {}
+        for each, slices in self._slices.items():
+            if each >= epoch:
+                given[each] = dict(slices)
+        for holding in self._by_key.values():
+            if holding.budget is not None and holding.budget.epoch == epoch and epoch in given:
+                given[epoch][holding.quota] = holding.budget.surrender(0)
+        self._slices = {each: {} for each in given}
+        return given
+
+    def forget_idle(self, epoch: int, now_ns: int) -> None:
+        """Forget what has not been used for IDLE_EPOCHS; costs as much as was used in the epoch that is judged."""
+        for old in [old for old in self._used if old <= epoch - IDLE_EPOCHS]:
+            for key in self._used.pop(old):
+                holding = self._by_key.get(key)
+                if holding is None or holding.used > old:
+                    continue
+                if holding.idle(epoch, now_ns):
+                    del self._by_key[key]
+                    self._free.append(holding.id)
+                else:
+                    self._used.setdefault(epoch, []).append(key)
+
+    def clear(self) -> None:
+        """Forget everything: the rules are others now. Ids go on rising: reports under way still use the former
+        ones.
+        """
+        self._by_key.clear()
+        self._used.clear()
+        self._free.clear()
+        self._slices.clear()
+
+    def __iter__(self) -> Iterator[Holding]:
+        return iter(self._by_key.values())
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+
+def declare(holdings: Iterable[Holding], stream: int) -> tuple[QuotaName, ...]:
+    """Declarations that must go with a message on `stream` that names `holdings`; counted as made."""
+    names = []
+    for holding in holdings:
+        if holding.stream != stream:
+            holding.stream = stream
+            names.append(QuotaName(holding.id, holding.quota))
+    return tuple(names)

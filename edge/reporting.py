@@ -1,0 +1,126 @@
+"""Reports: one per epoch, numbered, kept until the region says it has them (design 5.8). Pure.
+
+Demand is offered cost that no other rule refused. Spent are units of slices and borrowed units, by label: what settles
+after its epoch's report went out goes with a later report, under its own label. Nothing is counted twice, and what is
+never acknowledged is counted by the region as spent in full.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from apportion.core.limit import EPOCH_NS
+from apportion.edge.holding import Holding
+
+LATEST_NS = 300_000_000
+"""A report leaves at most this long after its epoch's end, whatever still waits."""
+
+UNACKNOWLEDGED_MAX = 120
+"""Reports kept for a region that is away; an older one is given up, and its units stay counted as spent."""
+
+RESEND_NS = EPOCH_NS
+"""A report without an answer is sent again on the same stream after this."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """A closed report. `sent_ns` None: not yet sent on the present stream."""
+
+    number: int
+    epoch: int
+    demand: tuple[tuple[Holding, int], ...]
+    spent: tuple[tuple[Holding, int, int], ...]
+    crossings: int
+    degraded: int
+    sent_ns: int | None = None
+
+
+class Reports:
+    """Counts demand and spending, closes epochs into reports, and says which to send."""
+
+    def __init__(self) -> None:
+        self._demand: dict[int, dict[Holding, int]] = {}
+        self._spent: dict[tuple[Holding, int], int] = {}
+        self._crossings = 0
+        self._degraded = 0
+        self._numbers = 0
+        self._open: int | None = None
+        self._pending: OrderedDict[int, Pending] = OrderedDict()
+
+    @property
+    def open_epoch(self) -> int | None:
+        """The earliest epoch whose report is not closed yet."""
+        return self._open
+
+    def demand(self, epoch: int, holding: Holding, cost: int) -> None:
+        """Count demand under the epoch in which it arrived, or under the open one if that is reported already."""
+        if self._open is None:
+            self._open = epoch
+        rows = self._demand.setdefault(max(epoch, self._open), {})
+        rows[holding] = rows.get(holding, 0) + cost
+
+    def spend(self, holding: Holding, label: int, units: int) -> None:
+        """Count units spent under `label`."""
+        self._spent[holding, label] = self._spent.get((holding, label), 0) + units
+
+    def cross(self) -> None:
+        """Count one crossing."""
+        self._crossings += 1
+
+    def degrade(self) -> None:
+        """Count one degraded answer."""
+        self._degraded += 1
+
+    def started(self, epoch: int) -> None:
+        """The edge's epoch is known to be `epoch`; nothing before it will be reported."""
+        if self._open is None:
+            self._open = epoch
+
+    def close(self, epoch: int) -> None:
+        """Close the report of the open epoch, which is `epoch`; epochs passed over get no report."""
+        assert self._open is not None
+        assert epoch >= self._open
+        demand: dict[Holding, int] = {}
+        for each in [each for each in self._demand if each <= epoch]:
+            for holding, cost in self._demand.pop(each).items():
+                demand[holding] = demand.get(holding, 0) + cost
+        spent = [(holding, label, units) for (holding, label), units in self._spent.items() if label <= epoch]
+        for holding, label, _ in spent:
+            del self._spent[holding, label]
+        self._numbers += 1
+        pending = Pending(self._numbers, epoch, tuple(demand.items()), tuple(spent), self._crossings, self._degraded)
+        self._crossings = self._degraded = 0
+        self._pending[pending.number] = pending
+        if len(self._pending) > UNACKNOWLEDGED_MAX:
+            self._pending.popitem(last=False)
+        self._open = epoch + 1
+
+    def acknowledge(self, number: int) -> None:
+        """The region has report `number`."""
+        self._pending.pop(number, None)
+
+    def to_send(self, now_ns: int) -> list[Pending]:
+        """Reports to send now, oldest first; counted as sent."""
+        due = [
+            pending
+            for pending in self._pending.values()
+            if pending.sent_ns is None or now_ns - pending.sent_ns >= RESEND_NS
+        ]
+        for pending in due:
+            pending.sent_ns = now_ns
+        return due
+
+    def new_stream(self) -> None:
+        """The former stream is gone: whatever is not acknowledged must be sent again."""
+        for pending in self._pending.values():
+            pending.sent_ns = None
+
+    def oldest_epoch(self) -> int | None:
+        """The earliest epoch of a report not acknowledged."""
+        return next(iter(self._pending.values())).epoch if self._pending else None
+
+    def forget(self) -> None:
+        """Drop counts that belong to rules no longer in force; what is closed already stays."""
+        self._demand.clear()
+        self._spent.clear()

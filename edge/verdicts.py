@@ -1,0 +1,129 @@
+"""Verdicts of the edge's agent: what each rule said of a request, from what is held here and what the region
+answered. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apportion.core.decision import Decision, Reason, Scope, Verdict
+from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.messages import GroupAnswer, MemberAnswer, Outcome
+from apportion.core.request import Application
+from apportion.edge.holding import HOLD_NS, Holding, Taken
+
+UNAVAILABLE_RETRY_NS = EPOCH_NS
+"""What a caller is told to wait when nobody who may decide answered: edges try to reconnect at least twice
+meanwhile.
+"""
+
+
+def passed(application: Application, charged: bool = False) -> Verdict:
+    """A rule that does not stand in the way, of which nothing more is known."""
+    return Verdict(application.rule, application.key, application.cost, allowed=True, charged=charged)
+
+
+def refused(application: Application, reason: Reason, wait_ns: int | None, remaining: int | None = None) -> Verdict:
+    """A rule that refuses by what the edge knows itself."""
+    return Verdict(
+        application.rule,
+        application.key,
+        application.cost,
+        allowed=False,
+        remaining=remaining,
+        retry_after_ns=wait_ns,
+        reset_after_ns=wait_ns or 0,
+        reason=reason,
+        degraded=reason is Reason.UNAVAILABLE,
+    )
+
+
+def known(application: Application, holding: Holding | None, epoch: int, left_ns: int, now_ns: int) -> Verdict:
+    """A rule that would let the request pass, as far as the edge knows, of a request that another rule refused."""
+    if holding is None:
+        return passed(application)
+    units = holding.in_hand(epoch, now_ns) if holding.rule.divided else None
+    scope = Scope.EDGE
+    if units is None:
+        units, scope = holding.region_remaining(now_ns), Scope.REGION
+    return Verdict(
+        application.rule, application.key, application.cost, True, False, units, scope, reset_after_ns=left_ns
+    )
+
+
+def from_slice(
+    application: Application, holding: Holding, taken: Taken | None, epoch: int, left_ns: int, now_ns: int
+) -> Verdict:
+    """A rule that was decided from units in hand; `taken` None for a peek."""
+    return Verdict(
+        application.rule,
+        application.key,
+        application.cost,
+        allowed=True,
+        charged=taken is not None,
+        remaining=holding.in_hand(epoch, now_ns),
+        scope=Scope.EDGE,
+        reset_after_ns=left_ns,
+        epoch=taken.epoch if taken else None,
+    )
+
+
+def from_region(
+    application: Application, holding: Holding, member: MemberAnswer, after: int | None, charged: bool
+) -> Verdict:
+    """A rule that the region decided. `after`: how many like requests it admitted after this one, None: this one was
+    not.
+    """
+    allowed = after is not None or member.outcome is Outcome.ADMITTED
+    reset = _drain_ns(holding.limit, member.backlog) if member.backlog is not None else 0
+    wait: int | None = 0
+    if not allowed:
+        # A refusal is held here for a while (Holding.learn), so obeying a shorter advice would meet that.
+        wait = None if member.wait_ns is None else max(member.wait_ns, HOLD_NS)
+        reset = max(reset, wait or 0)
+    return Verdict(
+        application.rule,
+        application.key,
+        application.cost,
+        allowed,
+        charged,
+        remaining=member.remaining + (after or 0) * application.cost,
+        scope=Scope.REGION,
+        retry_after_ns=wait,
+        reset_after_ns=reset,
+        reason=None if allowed else (Reason.IMPOSSIBLE if wait is None else Reason.OVER_LIMIT),
+        epoch=member.epoch if charged else None,
+    )
+
+
+def crossed(
+    applications: Sequence[Application],
+    holdings: Sequence[Holding | None],
+    crossing: Sequence[int],
+    group: GroupAnswer,
+    after: int | None,
+    charged: bool,
+) -> dict[int, Verdict]:
+    """Verdicts of the members that crossed, by index of the application."""
+    verdicts = {}
+    for index, member in zip(crossing, group.members, strict=True):
+        holding = holdings[index]
+        assert holding is not None
+        paid = charged and applications[index].cost > 0
+        verdicts[index] = from_region(applications[index], holding, member, after, paid)
+    return verdicts
+
+
+def refusal(verdicts: Sequence[Verdict]) -> Decision:
+    """A refused request: nothing was charged by any rule."""
+    assert any(not verdict.allowed for verdict in verdicts)
+    return Decision(False, tuple(verdicts))
+
+
+def unavailable(applications: Sequence[Application]) -> Decision:
+    """A request that nobody can decide, because no region has ever been heard."""
+    return refusal([refused(each, Reason.UNAVAILABLE, UNAVAILABLE_RETRY_NS) for each in applications])
+
+
+def _drain_ns(limit: RateLimit, backlog: int) -> int:
+    return -(-backlog // limit.units) * limit.tick_ns if limit.units else 0
