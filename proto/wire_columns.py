@@ -28,13 +28,13 @@ Flags = npt.NDArray[np.uint8]
 
 def ids_to_wire(ids: Ids) -> bytes:
     """A column of ids, or of other numbers below 2^32."""
-    assert ids.dtype == np.uint32 and ids.ndim == 1, "ids are a column of uint32"
+    assert (ids.dtype.kind, ids.dtype.itemsize, ids.ndim) == ("u", 4, 1), "ids are a column of uint32"
     return ids.astype(_ID, copy=False).tobytes()
 
 
 def units_to_wire(units: Units) -> bytes:
     """A column of units, or of other numbers below 2^64."""
-    assert units.dtype == np.uint64 and units.ndim == 1, "units are a column of uint64"
+    assert (units.dtype.kind, units.dtype.itemsize, units.ndim) == ("u", 8, 1), "units are a column of uint64"
     return units.astype(_UNIT, copy=False).tobytes()
 
 
