@@ -40,8 +40,8 @@ EPOCH_LEFT_NS_MAX = 1_000_000_000
 ID_MAX = 2**24 - 1
 """Ids of one stream and direction: a receiver keeps a name for each. A sender with more keys declares ids anew."""
 
-NAMES_MAX = 2**18
-"""Names declared in one message; more go into further messages."""
+NAMES_MAX = 2**20
+"""Names declared in one message: as many as a column has rows. Ids stay declared, so this is a peer that just came."""
 
 NAME_BYTES_MAX = 1024
 """Bytes of a domain, a rule, an edge's id, a location, a file's name."""

@@ -33,7 +33,7 @@ _KEY_TAG_MAX = 1  # core.key writes each value as a tag of 0 or 1, its length in
 
 def names_to_wire(names: Sequence[QuotaName]) -> Iterable[region_pb2.QuotaName]:
     """Declarations of ids."""
-    assert len(names) <= NAMES_MAX, "more names go into further messages"
+    assert len(names) <= NAMES_MAX, "whoever keeps names keeps no more"
     for name in names:
         assert 0 <= name.id <= ID_MAX, "ids are used again, not counted up for ever"
         quota = name.quota
@@ -69,9 +69,9 @@ def _check_key(key: bytes, field: str) -> None:
 
 
 def tick_to_wire(tick: Tick) -> region_pb2.Tick:
-    """The epoch now."""
-    assert 0 <= tick.left_ns <= EPOCH_LEFT_NS_MAX, "an epoch lasts a second"
-    return region_pb2.Tick(epoch=tick.epoch, left_ns=tick.left_ns)
+    """The epoch now. A store time before the register's anchor counts as the anchor, so no more than a second is left."""
+    assert tick.left_ns >= 0, "an epoch that is over is not the present one"
+    return region_pb2.Tick(epoch=tick.epoch, left_ns=min(tick.left_ns, EPOCH_LEFT_NS_MAX))
 
 
 def tick_from_wire(tick: region_pb2.Tick, field: str) -> Tick:

@@ -115,6 +115,11 @@ def test_demand_saturates() -> None:
     assert demand.demand.tolist() == [2**53 - 1]
 
 
+def test_no_more_than_a_second_is_left_of_an_epoch() -> None:
+    """While the store's clock is behind the register's anchor the epoch has all of its second left, not more."""
+    assert reply_from_wire(reply_to_wire(Tick(5, 1_300_000_000))) == Tick(5, 1_000_000_000)
+
+
 def test_a_long_reason_is_cut() -> None:
     """A refusal always arrives, however long its reason is and whatever is in it."""
     refused = reply_from_wire(reply_to_wire(Refused("a\udcff" + "é" * 5000, retry=True)))
