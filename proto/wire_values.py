@@ -69,7 +69,7 @@ def _check_key(key: bytes, field: str) -> None:
 
 
 def tick_to_wire(tick: Tick) -> region_pb2.Tick:
-    """The epoch now. A store time before the register's anchor counts as the anchor, so no more than a second is left."""
+    """The epoch now. A store time before the register's anchor counts as the anchor: at most a second is left."""
     assert tick.left_ns >= 0, "an epoch that is over is not the present one"
     return region_pb2.Tick(epoch=tick.epoch, left_ns=min(tick.left_ns, EPOCH_LEFT_NS_MAX))
 
