@@ -44,12 +44,15 @@ class Anchor:
     at_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, as these two are made for every decision and a frozen dataclass takes three times as long to make.
+@dataclass(slots=True)
 class Charged:
-    """State of one member after the admitted requests of its group were charged.
+    """State of one member after the admitted requests of its group were charged (at a peek nothing was charged).
 
     `fits`: whether one more request's cost would have fitted this member (true for all members when all were
-    admitted and for a zero cost). `epoch`: label of the store time used. `label_units`: units the direct label still
+    admitted and for a zero cost). `backlog`: unit-ticks of `limit`, drained to the store time used; it may stand above
+    burst x period after the limit was lowered. A key that a full store has no room for does not fit, and its backlog is
+    that of a bucket without tokens. `epoch`: label of the store time used. `label_units`: units the direct label still
     holds, None for an undivided quota. `wrong_epoch`: `direct_epoch` was asked and the store's time is in another;
     nothing was charged.
     """
@@ -61,7 +64,7 @@ class Charged:
     wrong_epoch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ChargesAnswer:
     """`admitted` of `count` requests passed, the first ones."""
 
@@ -96,11 +99,15 @@ class Store(Protocol):
         """Flush and let go of everything; idempotent."""
 
     def now_ns(self) -> int:
-        """The store's time, nanoseconds; never less than any time it has returned or recorded, across restarts too."""
+        """The store's time, nanoseconds; never less than any time it has returned in this process, nor than any it has
+        recorded in a file, by this process or an earlier one: with each durable write the time of that write.
+        """
 
     async def consume(self, groups: tuple[Charges, ...], anchor: Anchor) -> tuple[ChargesAnswer, ...]:
         """Decide each group in order: check all members, then charge all or none; what is charged is rolled up under
-        its label in the same operation. When it returns, what was admitted of durable buckets is on disk.
+        its label in the same operation. When it returns, what was admitted of durable buckets is on disk. Another limit
+        for a key holds from this call on and keeps what was used, rescaled and rounded up if the period is another. A
+        peek, a zero cost and a refusal create nothing.
         """
 
     async def register(self) -> Register:
