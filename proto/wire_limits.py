@@ -25,5 +25,47 @@ COST_MAX = 2**64 - 1
 NUMBER_MAX = 2**63 - 1
 """Numbers of crossings and reports, counts and times of the store: what SQLite's integers hold."""
 
+NEVER = 2**64 - 1
+"""In `member_wait_ns`: waiting cannot help."""
+
+NO_BACKLOG = 2**64 - 1
+"""In `member_backlog`: a pool decided, there is no bucket."""
+
+EPOCH_LEFT_NS_MAX = 1_000_000_000
+"""An epoch lasts a second."""
+
+ID_MAX = 2**24 - 1
+"""Ids of one stream and direction: a receiver keeps a name for each. A sender with more keys declares ids anew."""
+
+NAMES_MAX = 2**20
+"""Names declared in one message: as many as a column has rows. Ids stay declared, so this is a peer that just came."""
+
+NAME_BYTES_MAX = 1024
+"""Bytes of a domain, a rule, an edge's id, a location, a file's name."""
+
+KEY_BYTES_MAX = 4096
+"""Bytes of an encoded key: at most 66 for each value, so 62 dimensions."""
+
+ROWS_MAX = 2**20
+"""Rows of a column."""
+
+GROUPS_MAX = 2**16
+"""Groups of an Acquire: 20 ms of three million requests a second, no two alike."""
+
+GROUP_REQUESTS_MAX = 2**20
+"""Requests in a group."""
+
+GROUP_MEMBERS_MAX = 256
+"""Quotas that one request needs."""
+
+HOLDERS_MAX = 2000
+"""Edges and replicas of a region: columns of a plan, holders of a governance."""
+
+MARKS_MAX = 8
+"""Epochs that the register remembers."""
+
+RULES_TEXTS_MAX = 1024
+"""Files of the rules."""
+
 REASON_BYTES_MAX = 4096
 """Bytes of the reason of a Refused; a longer one is cut by its sender."""
