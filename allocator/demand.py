@@ -122,7 +122,8 @@ class EdgeHistory:
 
     def idle(self) -> Flags:
         """Cells that nobody asked for in any tick kept."""
-        return np.equal(self.ring.max(axis=0), 0)
+        idle: Flags = self.ring.max(axis=0) == 0
+        return idle
 
     def want(self) -> Floats:
         """Room that serves a cell's demand with its usual spread."""

@@ -21,15 +21,14 @@ class Limits:
     """Which quotas are divided, and what each is worth in an epoch. Quotas are the leader's ids."""
 
     def __init__(self, rules: RuleSet) -> None:
-        self._limits: list[RateLimit] = []
+        self._limits: dict[RateLimit, int] = {}  # each once: many rules, few limits
         self._of_rule: dict[tuple[str, str], int] = {}
         self._of_quota: Indexes = np.zeros(0, np.int64)
         for domain in rules.domains.values():
             for rule in domain.rules:
                 limit = _divided_limit(rule)
                 if limit is not None:
-                    self._of_rule[domain.name, rule.name] = len(self._limits)
-                    self._limits.append(limit)
+                    self._of_rule[domain.name, rule.name] = self._limits.setdefault(limit, len(self._limits))
 
     def divides(self, quota: Quota) -> bool:
         """Whether `quota` is to be divided over edges."""
