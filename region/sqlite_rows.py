@@ -1,0 +1,150 @@
+"""What the transactions of `sqlite_file` read and write, one function each. Blocking; for the worker thread only."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+
+from apportion.core.messages import EpochKind, EpochMark, Register
+from apportion.region.reports import REPORTS_KEPT_NS, Numbers
+from apportion.region.rollup import UNITS_MAX
+from apportion.region.store import ROLLUP_EPOCHS_KEPT, RollupRow
+
+INTEGER_MAX = 2**63 - 1
+ROWS_PER_STATEMENT = 64
+"""Each statement hands Python's lock over twice, so one for 64 rows leaves the event loop alone for longer."""
+
+BucketRow = tuple[bytes, int, int, int, int, int]
+"""store key, units, period in ns, burst, backlog in unit-ticks, tick of the last decision."""
+
+SCHEMA = """
+CREATE TABLE state (
+    id INTEGER PRIMARY KEY CHECK (id = 1), last_ns INTEGER NOT NULL, register TEXT NOT NULL,
+    rules_digest TEXT, rules_version INTEGER NOT NULL);
+CREATE TABLE bucket (
+    store_key BLOB PRIMARY KEY, units INTEGER NOT NULL, period_ns INTEGER NOT NULL, burst INTEGER NOT NULL,
+    backlog INTEGER NOT NULL, last INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE rollup (
+    epoch INTEGER, store_key BLOB, units INTEGER NOT NULL, PRIMARY KEY (epoch, store_key)) WITHOUT ROWID;
+CREATE TABLE report (
+    source TEXT PRIMARY KEY, ranges TEXT NOT NULL, last_ns INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+SWEEP = """
+DELETE FROM bucket WHERE store_key > ?1 AND store_key <= ?2
+AND backlog <= units * (?3 / CASE WHEN period_ns <= 60000000000 THEN 1000 ELSE 1000000 END - last)
+"""
+
+
+def put_buckets(connection: sqlite3.Connection, rows: Sequence[BucketRow]) -> None:
+    """Write these buckets as they are now."""
+    _insert(connection, "INSERT OR REPLACE INTO bucket VALUES", "", rows)
+
+
+def load_buckets(connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[BucketRow]:
+    """The rows of those keys that have one."""
+    marks = ",".join("?" * ROWS_PER_STATEMENT)
+    query = f"SELECT store_key, units, period_ns, burst, backlog, last FROM bucket WHERE store_key IN ({marks})"  # noqa: S608
+    rows: list[BucketRow] = []
+    for start in range(0, len(keys), ROWS_PER_STATEMENT):
+        part = keys[start : start + ROWS_PER_STATEMENT]
+        padded = [*part, *[part[0]] * (ROWS_PER_STATEMENT - len(part))]
+        rows += connection.execute(query, padded).fetchall()
+    return rows
+
+
+def sweep_buckets(connection: sqlite3.Connection, start: bytes, steps: int, now_ns: int) -> bytes:
+    """Delete the drained ones of the `steps` buckets after `start`; returns where to go on, b"" after the last."""
+    query = "SELECT store_key FROM bucket WHERE store_key > ? ORDER BY store_key LIMIT 1 OFFSET ?"
+    found = connection.execute(query, (start, steps)).fetchone()
+    end = found or connection.execute("SELECT max(store_key) FROM bucket").fetchone()
+    if end[0] is not None:
+        connection.execute(SWEEP, (start, end[0], now_ns))
+    return b"" if found is None else bytes(found[0])
+
+
+def sweep_history(connection: sqlite3.Connection, now_ns: int) -> None:
+    """Delete labels and reports that are too old: of labels the oldest two, since one comes in a second."""
+    query = """DELETE FROM rollup WHERE epoch = (SELECT min(epoch) FROM rollup)
+        AND epoch <= (SELECT max(epoch) FROM rollup) - ?"""
+    for _ in range(2):
+        connection.execute(query, (ROLLUP_EPOCHS_KEPT,))
+    connection.execute("DELETE FROM report WHERE last_ns < ?", (now_ns - REPORTS_KEPT_NS,))
+
+
+def add_rollup(connection: sqlite3.Connection, rows: Sequence[RollupRow]) -> None:
+    """Add units to their labels."""
+    conflict = f" ON CONFLICT (epoch, store_key) DO UPDATE SET units = min(units + excluded.units, {INTEGER_MAX})"
+    values = [(row.epoch, row.store_key, min(row.units, UNITS_MAX)) for row in rows]
+    _insert(connection, "INSERT INTO rollup VALUES", conflict, values)
+
+
+def add_report(
+    connection: sqlite3.Connection, source: int, number: int, rows: Sequence[RollupRow], now_ns: int
+) -> bool:
+    """Add the rows of a report unless it was added before."""
+    found = connection.execute("SELECT ranges FROM report WHERE source = ?", (str(source),)).fetchone()
+    numbers = Numbers(json.loads(found[0]) if found else [])
+    if not numbers.add(number):
+        return False
+    add_rollup(connection, rows)
+    connection.execute(
+        "INSERT OR REPLACE INTO report VALUES (?, ?, ?)", (str(source), json.dumps(numbers.ranges), now_ns)
+    )
+    return True
+
+
+def swap_register(connection: sqlite3.Connection, old: Register, new: Register) -> bool:
+    """Set the register to `new` if it is `old`."""
+    (text,) = connection.execute("SELECT register FROM state").fetchone()
+    if parse_register(text) != old:
+        return False
+    connection.execute("UPDATE state SET register = ?", (register_text(new),))
+    return True
+
+
+def rules_version(connection: sqlite3.Connection, digest: str) -> tuple[int, bool]:
+    """The version of the rules with that digest, and whether they are other than the rules before."""
+    before, version = connection.execute("SELECT rules_digest, rules_version FROM state").fetchone()
+    if digest == before:
+        return int(version), False
+    connection.execute("UPDATE state SET rules_digest = ?, rules_version = ?", (digest, version + 1))
+    return int(version) + 1, True
+
+
+def rollup_rows(connection: sqlite3.Connection, first_epoch: int) -> list[RollupRow]:
+    """Rows of labels >= `first_epoch` that are kept, labels ascending."""
+    query = """SELECT store_key, epoch, units FROM rollup
+        WHERE epoch >= ? AND epoch > (SELECT max(epoch) FROM rollup) - ? ORDER BY epoch"""
+    return [RollupRow(*row) for row in connection.execute(query, (first_epoch, ROLLUP_EPOCHS_KEPT))]
+
+
+def _insert(connection: sqlite3.Connection, start: str, end: str, rows: Sequence[tuple[bytes | int, ...]]) -> None:
+    """Insert rows, many in a statement."""
+    if not rows:
+        return
+    mark = f"({','.join('?' * len(rows[0]))})"
+    whole = len(rows) - len(rows) % ROWS_PER_STATEMENT
+    if whole:
+        many = f"{start} {','.join([mark] * ROWS_PER_STATEMENT)}{end}"
+        for at in range(0, whole, ROWS_PER_STATEMENT):
+            connection.execute(many, _flat(rows[at : at + ROWS_PER_STATEMENT]))
+    connection.executemany(f"{start} {mark}{end}", rows[whole:])
+
+
+def _flat(rows: Iterable[tuple[bytes | int, ...]]) -> list[bytes | int]:
+    return [value for row in rows for value in row]
+
+
+def register_text(register: Register) -> str:
+    """The register as its column."""
+    return json.dumps(asdict(register))
+
+
+def parse_register(text: str) -> Register:
+    """The register of its column."""
+    fields = json.loads(text)
+    marks = tuple(EpochMark(each["epoch"], EpochKind(each["kind"]), each["generation"]) for each in fields["marks"])
+    return Register(**{**fields, "marks": marks})
