@@ -7,25 +7,21 @@ decided in three places only: the register (`region.register`), a plan (`region.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from apportion.core.messages import (
     Acquire,
-    AcquireAnswer,
     AllocatorHello,
     Claim,
     Demand,
     EpochKind,
     Governance,
-    GroupAnswer,
     Hello,
     Holder,
     Lead,
     Leave,
-    Lent,
     Plan,
     Quota,
     Refused,
@@ -41,13 +37,12 @@ from apportion.core.messages import (
 )
 from apportion.core.rule import RuleSet
 from apportion.region import register as registers
-from apportion.region.crossing import Instant, Routed, answer, reserve, store_charges
+from apportion.region.desk import Desk
 from apportion.region.events import (
     AllocatorSpoke,
     Close,
     Closed,
     Command,
-    Consume,
     Consumed,
     EdgeSpoke,
     Event,
@@ -63,18 +58,7 @@ from apportion.region.plans import EPOCHS_KEPT, HeldPlan, Ledger, hold_plan
 from apportion.region.quotas import QuotaTable
 from apportion.region.registrar import Registrar, Settled, Transition
 from apportion.region.sessions import NAMES_MAX, SUPERSEDED_KEPT, AllocatorSession, Declared, EdgeSession
-from apportion.region.store import Anchor, Charges, ChargesAnswer, RollupRow
-
-
-@dataclass(frozen=True, slots=True)
-class Crossing:
-    """A crossing that waits for the store."""
-
-    session: int
-    number: int
-    routed: tuple[Routed, ...]
-    lent: tuple[Lent, ...]
-    started: Instant
+from apportion.region.store import RollupRow
 
 
 class Authority:
@@ -88,12 +72,12 @@ class Authority:
         self.registrar = Registrar(register)
         self.lending = Lending(self.table, kept_through=register.highest)
         self.ledger = Ledger()
+        self.desk = Desk(self.lending, self.ledger)
         self.edges: dict[int, EdgeSession] = {}
         self.allocators: dict[int, AllocatorSession] = {}
         self.epoch = 0
         self._superseded: dict[int, None] = {}
         self._requests = 0
-        self._crossings: dict[int, Crossing] = {}
         self._rollups: dict[int, tuple[int, int]] = {}
 
     @property
@@ -128,7 +112,7 @@ class Authority:
         at = self.lending.instant(self.register, now_ns)
         return Tick(at.epoch, at.left_ns)
 
-    # --- time ---------------------------------------------------------------------------------------------------------
+    # --- time
 
     def _roll(self, now_ns: int) -> list[Command]:
         """Begin a new epoch: mark it direct if nobody claimed it, tell everybody the time, forget what is old."""
@@ -177,7 +161,7 @@ class Authority:
         news = Governance(self.tick(now_ns), self.register, self.replica, holders, self.rules.version)
         return [Send(session, news) for session in self.allocators]
 
-    # --- edges --------------------------------------------------------------------------------------------------------
+    # --- edges
 
     def _edge_spoke(self, session: int, message: object, now_ns: int) -> list[Command]:
         edge = self.edges.get(session)
@@ -237,7 +221,7 @@ class Authority:
         names = edge.declared.names_for(ids, self.table)
         return Send(edge.session, Slices(epoch, plan.generation, self.rules.version, names, ids, units))
 
-    # --- crossings ----------------------------------------------------------------------------------------------------
+    # --- crossings
 
     def _acquire(self, edge: EdgeSession, message: Acquire, now_ns: int) -> list[Command]:
         edge.names.update((name.id, name.quota) for name in message.names)
@@ -245,66 +229,17 @@ class Authority:
             return _refuse(edge.session, f"more than {NAMES_MAX} names declared on one stream", retry=True)
         edge.crossings += 1
         at = self.lending.instant(self.register, now_ns)
-        routed, charges = [], list[Charges]()
-        for group in message.groups:
-            routes = tuple(
-                self.lending.route(member, edge.names.get(member.quota), self.register, at) for member in group.members
-            )
-            each = reserve(group, routes, at)
-            wanted = store_charges(each)
-            if wanted is not None:
-                each.in_store = len(charges)
-                charges.append(wanted)
-            routed.append(each)
-        lent = self._lend_ahead(edge, message, at)
-        crossing = Crossing(edge.session, message.number, tuple(routed), lent, at)
-        if not charges:
-            return self._answer(crossing, (), False, now_ns)
-        self._requests += 1
-        self._crossings[self._requests] = crossing
-        anchor = Anchor(self.register.anchor_epoch, self.register.anchor_ns)
-        return [Consume(self._requests, tuple(charges), anchor)]
-
-    def _lend_ahead(self, edge: EdgeSession, message: Acquire, at: Instant) -> tuple[Lent, ...]:
-        lent = []
-        for identity, wanted in message.ahead:
-            quota = edge.names.get(identity)
-            known = self.table.find(quota, at.epoch) if quota is not None else None
-            pool = self.lending.pool_of(known, self.register, at) if known is not None else None
-            if known is None or pool is None:
-                continue
-            units = min(wanted, pool.available(at.now_ns))
-            if units > 0:
-                pool.take(units)
-                self.ledger.issue(at.epoch, edge.incarnation, known.id, units)
-                lent.append(Lent(identity, at.epoch, units))
-        return tuple(lent)
+        consume = self.desk.take_in(edge, message, self.register, at)
+        if consume.groups:
+            return [consume]
+        return self._consumed(Consumed(consume.request, ()), now_ns)
 
     def _consumed(self, event: Consumed, now_ns: int) -> list[Command]:
-        crossing = self._crossings.pop(event.request)
-        commands = self._answer(crossing, event.answers or (), event.answers is None, now_ns)
-        if event.answers is None:
-            commands.append(Note("error", "store_failed", (("operation", "consume"),)))
-        return commands
+        edge, reply = self.desk.finish(event, self.tick(now_ns))
+        # A stream that ended meanwhile gets nothing: what was charged stays charged, never twice.
+        return [Send(edge.session, reply)] if self.edges.get(edge.session) is edge else []
 
-    def _answer(
-        self, crossing: Crossing, answers: tuple[ChargesAnswer, ...], failed: bool, now_ns: int
-    ) -> list[Command]:
-        groups: list[GroupAnswer] = []
-        edge = self.edges.get(crossing.session)
-        for each in crossing.routed:
-            from_store = answers[each.in_store] if each.in_store is not None and not failed else None
-            reply, charged = answer(each, from_store, failed)
-            groups.append(reply)
-            for route in each.routes:
-                if edge is not None and charged and route.pool is not None and route.known is not None:
-                    units = charged * route.member.cost
-                    self.ledger.issue(crossing.started.epoch, edge.incarnation, route.known.id, units)
-        if edge is None:
-            return []
-        return [Send(edge.session, AcquireAnswer(crossing.number, self.tick(now_ns), tuple(groups), crossing.lent))]
-
-    # --- reports ------------------------------------------------------------------------------------------------------
+    # --- reports
 
     def _report(self, edge: EdgeSession, message: Report) -> list[Command]:
         edge.names.update((name.id, name.quota) for name in message.names)
@@ -333,11 +268,14 @@ class Authority:
     def _demand(self, edge: EdgeSession, message: Report) -> list[Command]:
         """Pass a report's demand to every allocator, standbys too; remember it for reading back."""
         edge.last_report = message.epoch
+        edge.degraded += message.degraded
         quotas = [edge.names.get(identity) for identity in message.demand_ids.tolist()]
         known = [self.table.find(quota, self.epoch) if quota is not None else None for quota in quotas]
         kept = np.array([found is not None for found in known], np.bool_)
         ids = np.array([found.id for found in known if found is not None], np.uint32)
         units = message.demand[kept]
+        for found, cost in zip((each for each in known if each is not None), units.tolist(), strict=True):
+            self.desk.totals[found.quota.domain, found.quota.rule].offered += cost
         edge.demand, edge.demand_epoch = dict(zip(ids.tolist(), units.tolist(), strict=True)), message.epoch
         return [
             Send(
@@ -371,7 +309,7 @@ class Authority:
                 plan.parts[known.id] = plan.parts.get(known.id, 0) + units
         return []
 
-    # --- allocators ---------------------------------------------------------------------------------------------------
+    # --- allocators
 
     def _allocator_spoke(self, session: int, message: object, now_ns: int) -> list[Command]:
         peer = self.allocators.get(session)

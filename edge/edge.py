@@ -1,0 +1,181 @@
+"""The edge's shell: it keeps a stream to a region replica and performs what the agent wants. It decides nothing itself.
+
+One event is handled at a time, in the event loop. Requests that cross wait as futures, keyed by ticket number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import cycle
+
+import grpc
+import grpc.aio
+import structlog
+
+from apportion.core.decision import Decision
+from apportion.core.errors import ProtocolError
+from apportion.core.match import Matcher
+from apportion.core.messages import FromEdge
+from apportion.core.request import Application
+from apportion.edge import verdicts
+from apportion.edge.agent import Agent
+from apportion.edge.events import Command, Connected, Event, Lost, Note, Polled, Received, Reconnect, Send, Settled
+from apportion.proto.v1 import region_pb2, region_pb2_grpc
+from apportion.proto.wire import CHANNEL_OPTIONS, edge_to_wire, reply_from_wire
+
+log = structlog.get_logger("apportion.edge")
+
+CONNECT_S = 1.0
+"""A replica that takes longer to accept a connection is passed over for the next."""
+
+PAUSE_S = (0.1, 0.5)
+"""Pause before attaching again, drawn evenly: gRPC's own backoff would grow to two minutes (design 5.10)."""
+
+LEAVE_S = 1.0
+"""What a leaving edge waits for the region to take its last report."""
+
+Stream = grpc.aio.StreamStreamCall[region_pb2.FromEdge, region_pb2.ToEdge]
+
+
+def boottime_ns() -> int:
+    """The edge's clock: monotonic, and it goes on while the machine is suspended, where the system has such a one."""
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class Edge:
+    """One running edge agent; a `Decider` for its doors. `addresses` are region replicas, tried in turn."""
+
+    def __init__(
+        self, agent: Agent, addresses: Sequence[str], clock: Callable[[], int] = boottime_ns, seed: int | None = None
+    ) -> None:
+        self.agent = agent
+        self._addresses = cycle(addresses)
+        self._clock = clock
+        self._random = random.Random(seed)
+        self._futures: dict[int, asyncio.Future[Decision]] = {}
+        self._outbox: asyncio.Queue[FromEdge | None] | None = None
+        self._stream: Stream | None = None
+        self._link: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushing = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether a region answers and rules are in force."""
+        return self.agent.ready
+
+    def matcher(self, domain: str) -> Matcher | None:
+        """The compiled rules of `domain`; "" names the only one."""
+        matchers = self.agent.matchers
+        if not domain and len(matchers) == 1:
+            return next(iter(matchers.values()))
+        return matchers.get(domain)
+
+    def decide(self, applications: tuple[Application, ...], peek: bool) -> Decision | Awaitable[Decision]:
+        """Decide a request; a future where it has to cross."""
+        try:
+            answer = self.agent.ask(applications, self._clock(), peek)
+        except Exception:  # our own fault must still be answered (design 4.1), and be seen
+            log.exception("decision_failed")
+            return verdicts.unavailable(applications)
+        if isinstance(answer, Decision):
+            return answer
+        future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        self._futures[answer.number] = future
+        if not self._flushing:
+            self._flushing = True
+            asyncio.get_running_loop().call_soon(self._flush)
+        return future
+
+    async def start(self) -> None:
+        """Begin to attach; returns at once. `ready` tells when it has."""
+        self._link = asyncio.create_task(self._keep_attached())
+
+    async def stop(self) -> None:
+        """Leave in good order: answer what waits, give back what is unspent, report, end the stream."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for command in self.agent.leave(self._clock()):
+            self._perform(command)
+        if self._outbox is not None and self._stream is not None:
+            self._outbox.put_nowait(None)
+            await asyncio.wait([asyncio.create_task(self._stream.code())], timeout=LEAVE_S)
+        if self._link is not None:
+            self._link.cancel()
+            await asyncio.gather(self._link, return_exceptions=True)
+
+    # --- the agent
+
+    def _feed(self, event: Event) -> None:
+        now_ns = self._clock()
+        for command in self.agent.step(event, now_ns):
+            self._perform(command)
+        wake = (self.agent.wake_ns(now_ns) - now_ns) / 1e9
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(wake, self._feed, Polled())
+
+    def _flush(self) -> None:
+        self._flushing = False
+        self._feed(Polled())
+
+    def _perform(self, command: Command) -> None:
+        match command:
+            case Send(message):
+                if self._outbox is not None:
+                    self._outbox.put_nowait(message)
+            case Settled(ticket, decision):
+                future = self._futures.pop(ticket, None)
+                if future is not None and not future.done():
+                    future.set_result(decision)
+            case Reconnect():
+                if self._stream is not None:
+                    self._stream.cancel()
+            case Note(level, event, fields):
+                getattr(log, level)(event, edge=self.agent.edge, **dict(fields))
+
+    # --- the stream
+
+    async def _keep_attached(self) -> None:
+        while True:
+            address = next(self._addresses)
+            try:
+                await self._attach(address)
+            except (grpc.RpcError, TimeoutError, ProtocolError) as error:
+                reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
+                log.warning("region_unreachable", edge=self.agent.edge, region=address, reason=reason)
+            self._feed(Lost())
+            await asyncio.sleep(self._random.uniform(*PAUSE_S))
+
+    async def _attach(self, address: str) -> None:
+        async with grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS) as channel:
+            try:
+                await asyncio.wait_for(channel.channel_ready(), CONNECT_S)
+            except TimeoutError:
+                raise TimeoutError(f"no connection within {CONNECT_S:g} s") from None
+            self._outbox = asyncio.Queue()
+            stream: Stream = region_pb2_grpc.RegionStub(channel).Attach()
+            self._stream = stream
+            writer = asyncio.create_task(self._write(stream, self._outbox))
+            try:
+                self._feed(Connected())
+                async for reply in stream:
+                    self._feed(Received(reply_from_wire(reply)))
+            except asyncio.CancelledError:
+                if asyncio.current_task().cancelling():  # type: ignore[union-attr]
+                    raise
+                # otherwise the stream was cancelled, by Reconnect
+            finally:
+                self._stream, self._outbox = None, None
+                writer.cancel()
+
+    async def _write(self, stream: Stream, outbox: asyncio.Queue[FromEdge | None]) -> None:
+        try:
+            while (message := await outbox.get()) is not None:
+                await stream.write(edge_to_wire(message))
+            await stream.done_writing()
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            pass  # the reader sees the same end, and says why

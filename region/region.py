@@ -1,0 +1,191 @@
+"""The region's shell: it owns the store and the authority, performs the authority's commands and brings answers back.
+
+One event is handled at a time, in the event loop; store calls are tasks whose answers come back as events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Coroutine
+from dataclasses import replace
+
+import structlog
+
+from apportion.core.errors import StoreError
+from apportion.core.messages import Register, Rules, ToAllocator, ToEdge
+from apportion.core.rule import RuleSet
+from apportion.region import register as registers
+from apportion.region.authority import Authority
+from apportion.region.events import (
+    Close,
+    Closed,
+    Command,
+    Consume,
+    Consumed,
+    Event,
+    Note,
+    Polled,
+    RolledUp,
+    RollUp,
+    Send,
+    Swapped,
+    SwapRegister,
+)
+from apportion.region.store import Store
+
+log = structlog.get_logger("apportion.region")
+
+OUTBOX_MAX = 4_096
+"""Messages waiting for one stream's peer; a peer that reads slower than that is cut off and attaches anew."""
+
+POLL_MAX_S = 0.25
+"""The authority is polled at least this often, so that a clock that was adjusted is noticed soon."""
+
+Message = ToEdge | ToAllocator
+
+
+class Outbox:
+    """What waits to be sent on one stream; ends with None."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._ended = False
+
+    def put(self, message: Message) -> None:
+        """Queue a message, or end the stream when the peer has fallen too far behind."""
+        if self._ended:
+            return
+        if self._queue.qsize() >= OUTBOX_MAX:
+            self.end()
+            return
+        self._queue.put_nowait(message)
+
+    def end(self) -> None:
+        """Let the stream end after what is queued."""
+        if not self._ended:
+            self._ended = True
+            self._queue.put_nowait(None)
+
+    async def get(self) -> Message | None:
+        """The next message; None at the end."""
+        return await self._queue.get()
+
+
+class Region:
+    """One running region replica."""
+
+    def __init__(self, store: Store, ruleset: RuleSet, texts: tuple[tuple[str, str], ...]) -> None:
+        self.store = store
+        self._ruleset = ruleset
+        self._texts = texts
+        self._authority: Authority | None = None
+        self._outboxes: dict[int, Outbox] = {}
+        self._sessions = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._poller: asyncio.Task[None] | None = None
+
+    @property
+    def authority(self) -> Authority:
+        """The pure core; there is one from `start` on."""
+        assert self._authority is not None, "the region is not started"
+        return self._authority
+
+    async def start(self) -> None:
+        """Open the store and take up work. InputError and StoreError as `Store.open`."""
+        await self.store.open()
+        register = await self._first_register()
+        version = await self.store.rules_version(self._ruleset.digest)
+        rules = Rules(version, self._texts)
+        self._authority = Authority(rules, self._ruleset, register, secrets.randbits(63))
+        self.feed(Polled())
+        self._poller = asyncio.create_task(self._poll())
+
+    async def stop(self) -> None:
+        """End every stream after what is queued, let store calls under way finish, close the store."""
+        for outbox in self._outboxes.values():
+            outbox.end()
+        if self._poller is not None:
+            self._poller.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.store.close()
+
+    def open_session(self) -> tuple[int, Outbox]:
+        """Number a new stream and give it an outbox."""
+        self._sessions += 1
+        outbox = self._outboxes[self._sessions] = Outbox()
+        return self._sessions, outbox
+
+    def close_session(self, session: int) -> None:
+        """The stream is gone."""
+        self._outboxes.pop(session, None)
+        self.feed(Closed(session))
+
+    def feed(self, event: Event) -> None:
+        """Hand an event to the authority and perform what it wants."""
+        for command in self.authority.step(event, self.store.now_ns()):
+            self._perform(command)
+
+    def _perform(self, command: Command) -> None:
+        match command:
+            case Send(session, message):
+                if session in self._outboxes:
+                    self._outboxes[session].put(message)
+            case Close(session):
+                if session in self._outboxes:
+                    self._outboxes[session].end()
+            case Consume():
+                self._start(self._consume(command))
+            case SwapRegister():
+                self._start(self._swap(command))
+            case RollUp():
+                self._start(self._roll_up(command))
+            case Note(level, event, fields):
+                getattr(log, level)(event, **dict(fields))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _consume(self, command: Consume) -> None:
+        try:
+            answers = await self.store.consume(command.groups, command.anchor)
+        except StoreError as error:
+            log.error("store_failed", operation="consume", reason=str(error))
+            self.feed(Consumed(command.request, None))
+        else:
+            self.feed(Consumed(command.request, answers))
+
+    async def _swap(self, command: SwapRegister) -> None:
+        done, register = False, None
+        try:
+            done = await self.store.swap_register(command.old, command.new)
+            register = command.new if done else await self.store.register()
+        except StoreError as error:
+            log.error("store_failed", operation="swap_register", reason=str(error))
+        self.feed(Swapped(command.request, done, register))
+
+    async def _roll_up(self, command: RollUp) -> None:
+        try:
+            await self.store.roll_up(command.source, command.number, command.rows)
+        except StoreError as error:
+            log.error("store_failed", operation="roll_up", reason=str(error))
+            self.feed(RolledUp(command.request, done=False))
+        else:
+            self.feed(RolledUp(command.request, done=True))
+
+    async def _first_register(self) -> Register:
+        register = await self.store.register()
+        if register.anchor_epoch == 0:
+            created = replace(registers.created(self.store.now_ns(), register.run_id))
+            if not await self.store.swap_register(register, created):
+                return await self._first_register()
+            return created
+        return register
+
+    async def _poll(self) -> None:
+        while True:
+            wait = (self.authority.wake_ns() - self.store.now_ns()) / 1e9
+            await asyncio.sleep(min(max(wait, 0.001), POLL_MAX_S))
+            self.feed(Polled())
