@@ -57,8 +57,8 @@ class Matcher:
             for names, rules in by_names.items()
         ]
         self._keys = {rule.name: _picker(rule.key) for rule in domain.rules}
-        self._plans: dict[tuple[str, ...], tuple[_Group, ...]] = {}
-        self._plans_whole: dict[tuple[str, ...], tuple[_Group, ...]] = {}
+        self._plans: dict[tuple[str, ...], _Plan] = {}
+        self._plans_whole: dict[tuple[str, ...], _Plan] = {}
 
     def match(self, dimensions: Mapping[str, str], whole: bool) -> tuple[Rule, ...]:
         """The rules that apply, in the order of their names.
@@ -70,9 +70,11 @@ class Matcher:
         plan = (self._plans_whole if whole else self._plans).get(names)
         if plan is None:
             plan = self._plan(names, whole)
-        if len(plan) == 1:
-            return plan[0].find(dimensions)
-        found = [rule for group in plan for rule in group.find(dimensions)]
+        if plan.always is not None:
+            return plan.always
+        if len(plan.groups) == 1:
+            return plan.groups[0].find(dimensions)
+        found = [rule for group in plan.groups for rule in group.find(dimensions)]
         found.sort(key=_by_name)
         return tuple(found)
 
@@ -80,15 +82,15 @@ class Matcher:
         """The values of the rule's key; call only for a rule that applies."""
         return self._keys[rule.name](dimensions)
 
-    def _plan(self, names: tuple[str, ...], whole: bool) -> tuple[_Group, ...]:
-        """The groups that a request with these dimension names can meet; remembered within bounds."""
+    def _plan(self, names: tuple[str, ...], whole: bool) -> _Plan:
+        """What to do with requests that have these dimension names; remembered within bounds."""
         present = frozenset(names)
         groups = [
             group if not whole or wanted == present else loose
             for wanted, group, loose in self._groups
             if wanted <= present
         ]
-        plan = tuple(group for group in groups if not group.empty)
+        plan = _Plan(tuple(group for group in groups if not group.empty))
         plans = self._plans_whole if whole else self._plans
         if sum(map(len, names)) + len(names) <= PLAN_CHARACTERS_MAX:
             if len(plans) >= PLANS_MAX:
@@ -97,10 +99,22 @@ class Matcher:
         return plan
 
 
-class _Group:
-    """Rules with the same set of dimension names, one table for each shape."""
+class _Plan:
+    """The groups that requests with certain dimension names can meet; `always`: their rules where no value matters."""
 
-    __slots__ = ("_always", "_probes", "empty")
+    __slots__ = ("always", "groups")
+
+    def __init__(self, groups: tuple[_Group, ...]) -> None:
+        self.groups = groups
+        self.always: tuple[Rule, ...] | None = None
+        if all(group.always is not None for group in groups):
+            self.always = tuple(sorted((rule for group in groups for rule in group.always or ()), key=_by_name))
+
+
+class _Group:
+    """Rules with the same set of dimension names, one table for each shape. `always`: all of them take any values."""
+
+    __slots__ = ("_probes", "always", "empty")
 
     def __init__(self, names: tuple[str, ...], rules: Iterable[Rule]) -> None:
         tables: dict[Shape, dict[object, tuple[Rule, ...]]] = {}
@@ -111,9 +125,8 @@ class _Group:
                 table[value] = (*table.get(value, ()), rule)
         shapes = sorted(tables, reverse=True)
         self.empty = not shapes
-        # Where every rule takes any values, there is nothing to look up.
         only_any = len(shapes) == 1 and not any(shapes[0])
-        self._always = tables[shapes[0]][()] if only_any else None
+        self.always = tables[shapes[0]][()] if only_any else None
         self._probes = [
             (
                 1 << index,
@@ -126,22 +139,22 @@ class _Group:
 
     def find(self, dimensions: Mapping[str, str]) -> tuple[Rule, ...]:
         """The rules of the group that apply; `dimensions` has all its names."""
-        if self._always is not None:
-            return self._always
-        hits = []
+        hits: list[tuple[int, tuple[Rule, ...]]] = []
         set_aside = 0
         for bit, below, cut, table in self._probes:
             rules = table.get(cut(dimensions))
             if rules is not None:
                 hits.append((bit, rules))
                 set_aside |= below
-        if not hits:
-            return ()
+        if len(hits) <= 1:
+            return hits[0][1] if hits else ()
         # A rule that fits in several of its shapes stays for the best of them, which sets the others aside.
-        kept = [rules for bit, rules in hits if not bit & set_aside]
-        if len(kept) == 1:
-            return kept[0]
-        return tuple(sorted((rule for rules in kept for rule in rules), key=_by_name))
+        kept: list[Rule] = []
+        for bit, rules in hits:
+            if not bit & set_aside:
+                kept += rules
+        kept.sort(key=_by_name)
+        return tuple(kept)
 
 
 def apply_rules(matcher: Matcher, descriptors: Sequence[Descriptor], whole: bool) -> tuple[Application, ...]:
@@ -186,4 +199,7 @@ def _cutter(names: tuple[str, ...], shape: Shape) -> Callable[[Mapping[str, str]
     if len(wanted) == 1:
         ((name, length),) = wanted
         return lambda dimensions: dimensions[name][:length]
+    if len(wanted) == 2:  # twice as fast as the general case below
+        (one, one_length), (two, two_length) = wanted
+        return lambda dimensions: (dimensions[one][:one_length], dimensions[two][:two_length])
     return lambda dimensions: tuple(dimensions[name][:length] for name, length in wanted)

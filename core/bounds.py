@@ -1,0 +1,102 @@
+"""By how much a rule can be exceeded, as a number and as sentences for a design review (design 4.1). Pure.
+
+Only what the rule and the store say is used; nothing is measured here. What a bound is compared with is `meter`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from apportion.core.limit import DIVIDED_UNITS_MIN, EPOCH_NS, RateLimit, Unlimited
+from apportion.core.quantities import duration_text, period_text
+from apportion.core.rule import Enforce, Rule
+
+
+class StoreKind(Enum):
+    """What keeps the region's counters. The value is the scheme of the store's URL."""
+
+    MEMORY = "memory"
+    SQLITE = "sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The most that one epoch can be over, by label: `units` (None: there is no limit to be over), and why, in words.
+
+    `units` holds for any failure of any process or link; on a store that forgets, for one restart of the region in an
+    epoch.
+    """
+
+    units: int | None
+    sentence: str
+
+
+def bound_of(rule: Rule, store: StoreKind | None = None, edges_max: int | None = None) -> Bound:
+    """The bound of a rule; `store` None: not said which, so the sentence speaks of each and the number of sqlite."""
+    limit = rule.limit
+    if isinstance(limit, Unlimited):
+        return Bound(None, "There is no limit: nothing is counted, so nothing can be over.")
+    if limit.units == 0:
+        return Bound(0, "A rate of 0: every cost is refused at once, everywhere. By label: over by at most 0.")
+    units = limit.burst if store is StoreKind.MEMORY else 0
+    cause = "when the region restarts once in an epoch, else by 0" if units else "whatever fails"
+    parts = [
+        f"By label: over by at most {units}, {cause}.",
+        _true_second(rule, limit, edges_max),
+        _crossing(rule, limit),
+        _when_unavailable(rule),
+        _store(limit, store),
+    ]
+    return Bound(units, " ".join(parts))
+
+
+def limit_text(rule: Rule) -> str:
+    """What a rule allows, as the rules file writes it: `10000/s`, `unlimited`."""
+    limit = rule.limit
+    return "unlimited" if isinstance(limit, Unlimited) else f"{limit.units}/{period_text(limit.period_ns)}"
+
+
+def _true_second(rule: Rule, limit: RateLimit, edges_max: int | None) -> str:
+    if not rule.divided:
+        return "In a true second: nothing more, the store's clock decides."
+    a_hundredth = -(-limit.units * EPOCH_NS // limit.period_ns // 100)
+    edges = f" (at most {edges_max})" if edges_max is not None else ""
+    return (
+        f"In a true second, in addition: e x {_per_second(limit)} (e is the largest error of an edge's epochs, measured "
+        f"and exported; 10 ms of it are {a_hundredth} units), one borrowed chunk per edge{edges}, the sum of the slices' "
+        f"depths above the burst where slices are small, and {limit.burst} (the burst) where an epoch turns direct."
+    )
+
+
+def _crossing(rule: Rule, limit: RateLimit) -> str:
+    if rule.divided:
+        return "Divided over the edges each second: most requests do not cross."
+    if rule.enforce is Enforce.LEASE:
+        return (
+            f"Undivided, since {_per_second(limit)} is below the {DIVIDED_UNITS_MIN} units a second that are worth "
+            "dividing: crosses on every request."
+        )
+    return "Crosses on every request, batched."
+
+
+def _when_unavailable(rule: Rule) -> str:
+    waits = duration_text(rule.deadline_ns)
+    idle = ", and a killed edge leaves nothing idle" if rule.divided else ""
+    return f"While the region is unavailable, or has not answered within {waits}: deny, which adds 0{idle}."
+
+
+def _store(limit: RateLimit, store: StoreKind | None) -> str:
+    """What the store's losses add; a bucket that forgets is a whole burst again."""
+    memory = f"on memory: {limit.burst} (one burst) for each restart of the region"
+    sqlite = "on sqlite: 0, an acknowledged decision is on disk"
+    if limit.drain_ns <= 2 * EPOCH_NS:
+        sqlite = "on sqlite: 0, a bucket that drains in 2s starts empty of tokens after a restart"
+    chosen = {StoreKind.MEMORY: (memory,), StoreKind.SQLITE: (sqlite,), None: (sqlite, memory)}[store]
+    return f"The store adds, {'; '.join(chosen)}."
+
+
+def _per_second(limit: RateLimit) -> str:
+    """Units a second, exact where they are whole."""
+    whole, rest = divmod(limit.units * EPOCH_NS, limit.period_ns)
+    return f"{whole}/s" if not rest else f"{limit.per_second:.3g}/s"

@@ -1,0 +1,273 @@
+"""`apportion check-config`: read rules files as the region would, and say what they mean. Changes nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from apportion.core.bounds import Bound, StoreKind, bound_of, limit_text
+from apportion.core.document import Problem
+from apportion.core.errors import InputError, RulesError
+from apportion.core.limit import RateLimit
+from apportion.core.match_reasons import Crossing, Reasons, crossings, reasons
+from apportion.core.patterns import pattern_text
+from apportion.core.quantities import duration_text
+from apportion.core.rule import Domain, Rule, RuleSet
+from apportion.region.store_url import open_store
+from apportion.rules_path import load_rules
+
+EXIT_INPUT = 2
+"""The input is wrong (design 13)."""
+
+WIDTH_PIPED = 160
+"""Columns where nobody says how wide the output is."""
+
+CROSSINGS_SHOWN_MAX = 20
+MISSES_SHOWN_MAX = 20
+"""Rules that do not fit a --request and are listed; the rest is counted."""
+
+
+def check_config(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A rules file, or a folder of *.yaml and *.yml.")],
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store", metavar="URL", help="The region's store, memory: or sqlite:///PATH, for its part of the bound."
+        ),
+    ] = None,
+    request: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--request",
+            metavar="K=V,...",
+            help="Dimensions of a request: show which rules apply, and why. May be repeated. A comma in a value is \\,",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Check rules files, and print each rule with what it allows and by how much it can be exceeded.
+
+    Exit code 0: the rules are good. 2: they, or the flags, are not; every problem is printed.
+
+    Examples:
+        apportion check-config rules.yaml
+
+        apportion check-config rules/ --store sqlite:///region.db
+
+        apportion check-config rules.yaml --request tenant=contoso,api=search
+    """
+    try:
+        kind = _store_kind(store)
+        requests = [parse_request(text) for text in request or []]
+        rules = load_rules(path)
+    except InputError as error:
+        _print_problems(error, path, as_json)
+        raise typer.Exit(EXIT_INPUT) from None
+    if as_json:
+        typer.echo(json.dumps(_report(rules, kind, requests), indent=2))
+    else:
+        _print_report(rules, kind, requests)
+
+
+def parse_request(text: str) -> dict[str, str]:
+    """`tenant=contoso,api=search` as dimensions. InputError: it is not that."""
+    dimensions: dict[str, str] = {}
+    for part in re.split(r"(?<!\\),", text):
+        name, equals, value = part.replace("\\,", ",").partition("=")
+        if not equals or not name:
+            raise InputError(f"--request {text!r}: found {part!r}; write DIMENSION=VALUE, joined by commas")
+        if name in dimensions:
+            raise InputError(f"--request {text!r}: the dimension {name!r} is there twice")
+        dimensions[name] = value
+    return dimensions
+
+
+def _store_kind(url: str | None) -> StoreKind | None:
+    if url is None:
+        return None
+    open_store(url)  # only checks the URL; nothing is opened before `await store.open()`
+    return StoreKind(url.partition(":")[0])
+
+
+def _report(rules: RuleSet, store: StoreKind | None, requests: list[dict[str, str]]) -> dict[str, Any]:
+    return {
+        "digest": rules.digest,
+        "rules": [
+            _rule_report(rule, bound_of(rule, store, rules.edges_max))
+            for domain in _domains(rules)
+            for rule in _sorted(domain)
+        ],
+        "crossings": [
+            {"domain": domain.name, "rules": [crossing.one.name, crossing.other.name], "request": crossing.dimensions}
+            for domain in _domains(rules)
+            for crossing in crossings(domain, CROSSINGS_SHOWN_MAX)
+        ],
+        "requests": [
+            {
+                "request": request,
+                "domain": domain.name,
+                "applied": [_reasons_report(answer) for answer in answers if answer.applies],
+                "set_aside": [_reasons_report(answer) for answer in answers if answer.set_aside_for],
+            }
+            for request in requests
+            for domain in _domains(rules)
+            for answers in [reasons(domain, request, whole=False)]
+        ],
+    }
+
+
+def _rule_report(rule: Rule, bound: Bound) -> dict[str, Any]:
+    limit = rule.limit if isinstance(rule.limit, RateLimit) else None
+    return {
+        "domain": rule.domain,
+        "rule": rule.name,
+        "file": rule.place.file,
+        "line": rule.place.line,
+        "match": {name: [pattern_text(pattern) for pattern in patterns] for name, patterns in rule.match},
+        "key": list(rule.key),
+        "enforce": rule.enforce.value if limit else None,
+        "divided": rule.divided,
+        "limit": limit_text(rule),
+        "limit_per_second": limit.per_second if limit else None,
+        "burst": limit.burst if limit else None,
+        "cost_default": rule.cost_default,
+        "cost_max": rule.cost_max,
+        "when_unavailable": [stage.fallback.value for stage in rule.when_unavailable],
+        "deadline_ms": rule.deadline_ns / 1e6,
+        "bound": bound.units,
+        "bound_sentence": bound.sentence,
+    }
+
+
+def _reasons_report(answer: Reasons) -> dict[str, Any]:
+    other = answer.set_aside_for
+    return {"rule": answer.rule.name, "why": answer.why, **({"set_aside_for": other.name} if other else {})}
+
+
+def _print_report(rules: RuleSet, store: StoreKind | None, requests: list[dict[str, str]]) -> None:
+    console = _console()
+    for domain in _domains(rules):
+        edges = f", at most {domain.edges_max} edges" if domain.edges_max is not None else ""
+        _say(console, f"domain {domain.name}: {_counted(len(domain.rules), 'rule')}{edges}", style="bold")
+        console.print(_table(domain, store, rules.edges_max))
+        for rule in _sorted(domain):
+            console.print(Text.assemble((rule.name, "bold"), ": ", bound_of(rule, store, rules.edges_max).sentence))
+        for crossing in crossings(domain, CROSSINGS_SHOWN_MAX):
+            _say(console, _crossing_text(crossing), style="yellow")
+        for request in requests:
+            _print_request(console, domain, request)
+    _say(console, _proxy_text(rules), style="yellow")
+    _say(console, "The rules are good.", style="green")
+
+
+def _proxy_text(rules: RuleSet) -> str:
+    longest = max(rule.deadline_ns for domain in rules.domains.values() for rule in domain.rules)
+    return (
+        f"Set the timeout of the proxy in front above the deadline, {duration_text(longest)}: "
+        "Envoy's default is 20ms, after which it allows."
+    )
+
+
+def _table(domain: Domain, store: StoreKind | None, edges_max: int | None) -> Table:
+    table = Table()
+    for heading in ("rule", "enforce", "limit", "burst", "cost", "key", "bound by label", "at"):
+        table.add_column(heading, overflow="fold")
+    for rule in _sorted(domain):
+        limit = rule.limit if isinstance(rule.limit, RateLimit) else None
+        units = bound_of(rule, store, edges_max).units
+        undivided = " (undivided)" if limit and rule.enforce.value == "lease" and not rule.divided else ""
+        table.add_row(
+            Text(rule.name),
+            Text(rule.enforce.value + undivided if limit else "-"),
+            Text(limit_text(rule)),
+            str(limit.burst) if limit else "-",
+            f"{rule.cost_default}" + (f", at most {rule.cost_max}" if rule.cost_max is not None else ""),
+            Text(", ".join(rule.key) or "one for all"),
+            "-" if units is None else str(units),
+            Text(f"{rule.place.file}:{rule.place.line}"),
+        )
+    return table
+
+
+def _print_request(console: Console, domain: Domain, request: dict[str, str]) -> None:
+    answers = reasons(domain, request, whole=False)
+    over_rls = {answer.rule.name for answer in reasons(domain, request, whole=True) if answer.applies}
+    _say(console, f"request {_request_text(request)}", style="bold")
+    for answer in answers:
+        if answer.applies:
+            key = ", ".join(f"{name}={request[name]}" for name in answer.rule.key) or "one count for all"
+            rls = (
+                ""
+                if answer.rule.name in over_rls
+                else "; not over RLS, whose descriptor must have exactly the rule's dimensions"
+            )
+            _say(console, f"  applies    {answer.rule.name} (key: {key}): {answer.why}{rls}", style="green")
+    for answer in answers:
+        if answer.set_aside_for:
+            _say(console, f"  set aside  {answer.rule.name}: {answer.why}", style="yellow")
+    misses = [answer for answer in answers if not answer.applies and answer.set_aside_for is None]
+    for answer in misses[:MISSES_SHOWN_MAX]:
+        _say(console, f"  not        {answer.rule.name}: {answer.why}", style="dim")
+    if len(misses) > MISSES_SHOWN_MAX:
+        _say(console, f"  not        {_counted(len(misses) - MISSES_SHOWN_MAX, 'more rule')}", style="dim")
+    if not any(answer.applies for answer in answers):
+        _say(console, "  no rule applies: the request is allowed, and nothing is counted", style="yellow")
+
+
+def _crossing_text(crossing: Crossing) -> str:
+    return (
+        f"{crossing.one.name} and {crossing.other.name} cross: neither is more specific, so both apply to "
+        f"{_request_text(crossing.dimensions)}"
+    )
+
+
+def _request_text(dimensions: dict[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in dimensions.items())
+
+
+def _print_problems(error: InputError, path: str, as_json: bool) -> None:
+    problems = [problem for problem in getattr(error, "problems", ()) if isinstance(problem, Problem)]
+    if as_json:
+        listed = [
+            {"file": problem.place.file, "line": problem.place.line, "path": problem.place.path, "text": problem.text}
+            for problem in problems
+        ]
+        typer.echo(
+            json.dumps({"problems": listed or [{"file": path, "line": None, "path": "", "text": str(error)}]}, indent=2)
+        )
+        return
+    console = _console(stderr=True)
+    for line in str(error).splitlines():
+        _say(console, line)
+    if isinstance(error, RulesError):
+        _say(console, f"{path}: {_counted(len(error.problems), 'problem')}; nothing of it would be loaded", style="red")
+
+
+def _domains(rules: RuleSet) -> list[Domain]:
+    return [rules.domains[name] for name in sorted(rules.domains)]
+
+
+def _sorted(domain: Domain) -> list[Rule]:
+    return sorted(domain.rules, key=lambda rule: rule.name)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _console(stderr: bool = False) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH_PIPED
+    return console
+
+
+def _say(console: Console, text: str, style: str = "") -> None:
+    """One line, whatever its length; brackets in it are text."""
+    console.print(Text(text, style=style), soft_wrap=True)

@@ -1,0 +1,76 @@
+"""Reads rules files from disk: one file, or the *.yaml and *.yml of a folder. The shell around `core.rules_file`.
+
+At the package's root, so that edge, region and commands share it and `core` reads no disk.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from apportion.core.document import CHARACTERS_MAX, Problem
+from apportion.core.errors import InputError, RulesError
+from apportion.core.rule import Place, RuleSet
+from apportion.core.rules_file import FILES_MAX, parse_rules
+
+SUFFIXES = (".yaml", ".yml")
+
+BYTES_MAX = 4 * CHARACTERS_MAX
+"""A character has at most 4 bytes in UTF-8; a longer file is not even read."""
+
+
+def load_rules(path: str | Path) -> RuleSet:
+    """The rules at `path`. InputError (RulesError for what is in the files): its text names the file and the fix."""
+    return parse_rules(read_rule_texts(path))
+
+
+def read_rule_texts(path: str | Path) -> tuple[tuple[str, str], ...]:
+    """(name, text) of the rules file, or of each in the folder; a name has no folder, so that copies have one digest.
+
+    InputError: there is no such file, or no rules file in the folder. RulesError: files that cannot be read as text.
+    """
+    texts: list[tuple[str, str]] = []
+    problems: list[Problem] = []
+    for file in _rule_files(Path(path)):
+        text = _read_text(file)
+        if isinstance(text, Problem):
+            problems.append(text)
+        else:
+            texts.append((file.name, text))
+    if problems:
+        raise RulesError(tuple(problems))
+    return tuple(texts)
+
+
+def _rule_files(path: Path) -> list[Path]:
+    try:
+        if not path.is_dir():
+            if not path.exists():
+                raise InputError(f"{path}: there is no such file or folder; name a rules file, or a folder of them")
+            return [path]
+        found = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and not file.name.startswith("."))
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if not found:
+        raise InputError(f"{path}: the folder has no *.yaml or *.yml; name a rules file, or a folder of them")
+    if len(found) > FILES_MAX:
+        raise InputError(f"{path}: the folder has {len(found)} rules files, the most is {FILES_MAX}")
+    return found
+
+
+def _read_text(file: Path) -> str | Problem:
+    """The text of a file, or why it has none."""
+    try:
+        if not file.is_file() and not file.is_fifo():  # a pipe is what a shell's <(...) gives
+            return Problem(Place(file.name, 1), "is no file; a rules file is plain text")
+        with file.open("rb") as stream:
+            raw = stream.read(BYTES_MAX + 1)
+    except OSError as error:
+        return Problem(Place(file.name, 1), f"cannot be read: {error.strerror}")
+    if len(raw) > BYTES_MAX:
+        return Problem(Place(file.name, 1), f"the file has more than {BYTES_MAX} bytes; divide it")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        found = f"byte 0x{raw[error.start]:02x} at offset {error.start}"
+        return Problem(Place(file.name, line), f"found the {found}, which is not UTF-8; save the file as UTF-8")
