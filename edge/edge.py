@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import cycle
 
 import grpc
@@ -157,9 +157,8 @@ class Edge:
             except TimeoutError:
                 raise TimeoutError(f"no connection within {CONNECT_S:g} s") from None
             self._outbox = asyncio.Queue()
-            stream: Stream = region_pb2_grpc.RegionStub(channel).Attach()
+            stream = region_pb2_grpc.RegionStub(channel).Attach(_requests(self._outbox))
             self._stream = stream
-            writer = asyncio.create_task(self._write(stream, self._outbox))
             try:
                 self._feed(Connected())
                 async for reply in stream:
@@ -170,12 +169,8 @@ class Edge:
                 # otherwise the stream was cancelled, by Reconnect
             finally:
                 self._stream, self._outbox = None, None
-                writer.cancel()
 
-    async def _write(self, stream: Stream, outbox: asyncio.Queue[FromEdge | None]) -> None:
-        try:
-            while (message := await outbox.get()) is not None:
-                await stream.write(edge_to_wire(message))
-            await stream.done_writing()
-        except (grpc.RpcError, asyncio.InvalidStateError):
-            pass  # the reader sees the same end, and says why
+
+async def _requests(outbox: asyncio.Queue[FromEdge | None]) -> AsyncIterator[region_pb2.FromEdge]:
+    while (message := await outbox.get()) is not None:
+        yield edge_to_wire(message)

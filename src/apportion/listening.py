@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -37,7 +38,7 @@ def check_addresses(text: str) -> tuple[str, ...]:
 async def listen(
     address: str,
     register: Callable[[grpc.aio.Server], None],
-    interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
+    interceptors: Sequence[grpc.aio.ServerInterceptor[Any, Any]] = (),
 ) -> tuple[grpc.aio.Server, str]:
     """Start a gRPC server on `address`; `register` adds its services. Returns it with the address really bound.
 

@@ -1,0 +1,92 @@
+"""What every long-running command shares: logs, signals, and errors told to a person without a traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from enum import IntEnum
+from functools import wraps
+from typing import NoReturn, ParamSpec, TypeVar
+
+import structlog
+import typer
+
+from apportion.core.errors import ApportionError, InputError
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+
+class ExitCode(IntEnum):
+    """What a command's exit code means (design 13)."""
+
+    DONE = 0
+    NO = 1
+    WRONG_INPUT = 2
+    UNREACHABLE = 3
+    INTERRUPTED = 130
+
+
+def configure_logs() -> None:
+    """Logs go to standard error: for people on a terminal, as JSON lines elsewhere."""
+    on_terminal = sys.stderr.isatty()
+    renderer = structlog.dev.ConsoleRenderer() if on_terminal else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            *([] if on_terminal else [structlog.processors.format_exc_info]),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+@asynccontextmanager
+async def stop_signals() -> AsyncIterator[asyncio.Event]:
+    """An event that SIGTERM or SIGINT sets: the process is asked to stop in good order."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def run_service(service: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Run a long-running command's coroutine with logs configured."""
+    configure_logs()
+    asyncio.run(service())
+
+
+def told_plainly(command: Callable[Params, Result]) -> Callable[Params, Result]:
+    """A command whose errors are told in one text, with the exit code that fits; never a traceback."""
+
+    @wraps(command)
+    def wrapped(*args: Params.args, **kwargs: Params.kwargs) -> Result:
+        try:
+            return command(*args, **kwargs)
+        except InputError as error:
+            fail(str(error), ExitCode.WRONG_INPUT)
+        except ApportionError as error:
+            fail(str(error), ExitCode.UNREACHABLE)
+        except KeyboardInterrupt:
+            fail("interrupted", ExitCode.INTERRUPTED)
+
+    return wrapped
+
+
+def fail(text: str, code: ExitCode) -> NoReturn:
+    """Tell a person what went wrong and end with `code`."""
+    with contextlib.suppress(BrokenPipeError):
+        print(f"apportion: {text}", file=sys.stderr)
+    raise typer.Exit(code)
