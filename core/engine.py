@@ -1,0 +1,199 @@
+"""The Python engine: every limited rule is one exact bucket per key, in this process and nowhere else.
+
+It is the readable specification of a local decision, for one location without a region; the native engine must do the
+same to the bit. Time is an argument; for a bucket it never goes back. What is remembered of matching is `plans`', where
+buckets are kept and forgotten is `table`'s, what the numbers of an answer mean is `verdicts`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from apportion.core.decision import Decision, Verdict
+from apportion.core.plans import MEMO_MAX, Part, Plan, Plans, chain
+from apportion.core.request import Application
+from apportion.core.rule import Domain
+from apportion.core.table import CLOSED, Table, behind_ns
+from apportion.core.verdicts import LocalDecision, Seen, fits, unchain, verdict_of, verdict_without_room
+
+KEYS_MAX = 1_000_000
+"""Buckets kept: about 400 bytes each with a short key."""
+
+SWEEP_EVERY_NS = 1_000_000
+SWEEP_STEPS = 8
+"""Buckets looked at in one sweep: with a call each millisecond, a million in about two minutes."""
+
+SWEEP_STEPS_NEW = 2
+"""Buckets looked at for each key without a bucket: the table is gone through before it has doubled."""
+
+
+class Engine:
+    """Decides by the rules of one domain. Not safe for threads: who shares it brings a lock.
+
+    `keys_max` bounds the buckets of all rules together; `keys_full` counts requests refused because of it.
+    """
+
+    __slots__ = ("_plans", "_sweep_at_ns", "_table", "keys_full")
+
+    def __init__(self, domain: Domain, keys_max: int = KEYS_MAX, *, memo_max: int = MEMO_MAX) -> None:
+        assert keys_max > 0
+        self.keys_full = 0
+        self._plans = Plans(domain, memo_max)
+        self._table = Table(keys_max)
+        self._sweep_at_ns = 0
+
+    @property
+    def keys(self) -> int:
+        """How many buckets there are: quotas that are not full."""
+        return len(self._table)
+
+    def decide(self, dimensions: Mapping[str, str], cost: int | None, now_ns: int, peek: bool = False) -> Decision:
+        """Whether a request with `dimensions` passes at `now_ns`, and charge it if it does and is no peek.
+
+        `cost` in units, None = each rule's default, 0 = a peek. Raises InputError for dimensions that are not text.
+        """
+        plans = self._plans
+        try:
+            # As many dimensions as rules know, all of them known: there are no others to look at. (Only of a real dict:
+            # reading what is absent may add it to other mappings.)
+            if len(dimensions) == plans.width and dimensions.__class__ is dict:
+                plan = plans.young[plans.values(dimensions)]
+            else:
+                plan = plans.resolve(dimensions)
+        except (KeyError, TypeError):
+            plan = plans.resolve(dimensions)
+        if now_ns >= self._sweep_at_ns:
+            self.sweep(now_ns, SWEEP_STEPS)
+        if peek:
+            return self._settle(chain(plan), _costs(plan, cost), now_ns, peek)
+        # This is Bucket.drain, admits and charge written out, for calling them would double the cost of a decision. It
+        # charges as it goes; a part that does not pass, for whatever reason, leaves the rest to `_not_passed`.
+        part = plan
+        seen: Seen = None
+        while part is not None:
+            bucket = part.bucket
+            backlog = bucket.backlog
+            tick = now_ns // part.tick_ns
+            elapsed = tick - bucket.last
+            if elapsed > 0:
+                backlog -= part.units * elapsed
+                if backlog < 0:
+                    backlog = 0
+            elif elapsed:
+                return self._not_passed(plan, cost, now_ns, seen)
+            if cost is None:
+                after = backlog + part.charge_default
+            elif cost <= part.cost_max:
+                after = backlog + cost * part.period
+            else:
+                return self._not_passed(plan, cost, now_ns, seen)
+            if after > bucket.capacity:
+                return self._not_passed(plan, cost, now_ns, seen)
+            bucket.backlog = after
+            bucket.last = tick
+            seen = (backlog, seen)
+            part = part.following
+        decision: LocalDecision = LocalDecision()
+        decision.allowed = True
+        decision.plan = plan
+        decision.seen = seen
+        decision.cost = cost
+        return decision
+
+    def decide_applications(self, applications: Sequence[Application], now_ns: int, peek: bool = False) -> Decision:
+        """Decide several rules and keys as one request: all are checked, then all charged, or none.
+
+        The verdicts are in the order given, one for each application, unlimited ones too. No quota may be named twice.
+        """
+        if now_ns >= self._sweep_at_ns:
+            self.sweep(now_ns, SWEEP_STEPS)
+        parts = [self._plans.part(application.rule, application.key) for application in applications]
+        limited = [
+            (part, application.cost) for part, application in zip(parts, applications, strict=True) if part is not None
+        ]
+        assert len({(part.rule.name, part.name) for part, _ in limited}) == len(limited), "a quota is named once"
+        settled = self._settle([part for part, _ in limited], [cost for _, cost in limited], now_ns, peek)
+        answers = iter(settled.verdicts)
+        verdicts = tuple(
+            _unlimited(application) if part is None else next(answers)
+            for part, application in zip(parts, applications, strict=True)
+        )
+        return Decision(settled.allowed, verdicts)
+
+    def sweep(self, now_ns: int, steps: int) -> None:
+        """Look at up to `steps` buckets and drop the drained ones; a shell may call it while nobody decides."""
+        self._sweep_at_ns = now_ns + SWEEP_EVERY_NS
+        self._table.sweep(now_ns, steps)
+
+    def _not_passed(self, plan: Plan, cost: int | None, now_ns: int, seen: Seen) -> Decision:
+        """What follows when the fast path met a part that did not pass, with the charges of those in `seen` made."""
+        parts = chain(plan)
+        for part, backlog in zip(parts, unchain(seen), strict=False):
+            part.bucket.backlog = backlog
+        seen = None
+        for part in parts:
+            bucket = part.bucket
+            seen = (bucket.drain(now_ns), seen)
+            if bucket.capacity == CLOSED or bucket.last > now_ns // part.tick_ns:
+                return self._settle(parts, _costs(plan, cost), now_ns, peek=False)
+        decision: LocalDecision = LocalDecision()
+        decision.allowed = False
+        decision.plan = plan
+        decision.seen = seen
+        decision.cost = cost
+        return decision
+
+    def _settle(self, parts: Sequence[Part], costs: Sequence[int], now_ns: int, peek: bool) -> Decision:
+        """The whole of a decision, for any state of keys and clock: what the fast path does and all it leaves out."""
+        new = self._find(parts, costs, now_ns)
+        backlogs = [part.bucket.drain(now_ns) for part in parts]
+        allowed = all(map(fits, parts, costs, backlogs))
+        short = new[self._table.room :] if allowed else []
+        if short:
+            self.keys_full += 1
+            allowed = False
+        if allowed and not peek:
+            for part, cost in zip(parts, costs, strict=True):
+                if part in new:
+                    part.bucket = self._table.add(part.quotas, part.name, now_ns)
+                if cost:
+                    part.bucket.charge(cost)
+        room_ns = self._table.room_after_ns(len(new), now_ns) if short else None
+        verdicts = (
+            verdict_without_room(part, cost, room_ns)
+            if part in short
+            else verdict_of(part, cost, backlog, allowed and not peek, behind_ns(part.bucket, now_ns))
+            for part, cost, backlog in zip(parts, costs, backlogs, strict=True)
+        )
+        return Decision(allowed, tuple(verdicts))
+
+    def _find(self, parts: Sequence[Part], costs: Sequence[int], now_ns: int) -> list[Part]:
+        """Let each part hold its bucket as the table has it; returns those that need a new one, having swept for them.
+
+        After this nothing may be swept until the charge, or it would go to a bucket that is no longer in the table.
+        """
+        new = _new_parts(parts, costs)
+        if new:
+            self._table.sweep(now_ns, SWEEP_STEPS_NEW * len(new))
+            self._table.make_room(len(parts), now_ns)
+            new = _new_parts(parts, costs)
+        return new
+
+
+def _costs(plan: Plan, cost: int | None) -> list[int]:
+    """Units asked of each part of a plan."""
+    return [part.rule.cost_default if cost is None else cost for part in chain(plan)]
+
+
+def _new_parts(parts: Sequence[Part], costs: Sequence[int]) -> list[Part]:
+    """The parts of which a charge needs a bucket that is not there. A limit of 0 admits none, so it never has one."""
+    return [
+        part
+        for part, cost in zip(parts, costs, strict=True)
+        if part.find() is part.quotas.absent and cost and part.limit.units
+    ]
+
+
+def _unlimited(application: Application) -> Verdict:
+    """What a rule without a limit says: it passes, and nothing is counted."""
+    return Verdict(rule=application.rule, key=application.key, cost=application.cost, allowed=True)

@@ -1,0 +1,147 @@
+"""The engine's buckets: one for each quota that is not full, bounded, swept as it goes.
+
+A bucket that has drained equals one that never was, so the table drops those it comes across, a few at a time; a live
+one never, or being forgotten would be a fresh allowance. Who holds a bucket directly, as a plan does, must be able to
+tell that it has left: it is *closed*, admits nothing and has to be looked up again. Nothing here decides.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+
+from apportion.core.bucket import Bucket
+from apportion.core.limit import RateLimit
+from apportion.core.rule import Rule
+
+CLOSED = -1
+"""Capacity of a bucket that is not in the table: even a cost of 0 does not fit in it."""
+
+STEPS_FULL = 32
+"""Buckets looked at when there is no room, beside those known to drain soonest: the most that one request may cost."""
+
+SOONEST_KEPT = 32
+"""Buckets remembered as draining soonest, so that a caller who waits as told finds the room he was told of."""
+
+
+class Quotas:
+    """The buckets of one limited rule, by encoded key.
+
+    `absent` stands in for a key without a bucket: closed, so that whoever meets it looks the key up and makes one. For
+    a limit of 0 it is an open bucket of capacity 0, which refuses by itself: such a rule never has a key.
+    """
+
+    __slots__ = ("absent", "buckets", "cost_max", "limit", "rule")
+
+    def __init__(self, rule: Rule, limit: RateLimit) -> None:
+        self.rule = rule
+        self.limit = limit
+        self.cost_max = limit.burst if rule.cost_max is None else min(rule.cost_max, limit.burst)
+        self.buckets: dict[bytes, LocalBucket] = {}
+        self.absent = Bucket(limit, 0)
+        if limit.units:
+            self.absent.capacity = CLOSED
+
+
+class LocalBucket(Bucket):
+    """A bucket in the table; `place` is its index in the sweep's order."""
+
+    __slots__ = ("name", "place", "quotas")
+
+    def __init__(self, quotas: Quotas, name: bytes, place: int, now_ns: int) -> None:
+        super().__init__(quotas.limit, now_ns)
+        self.quotas = quotas
+        self.name = name
+        self.place = place
+
+
+class Table:
+    """The buckets of all rules of a domain, at most `keys_max`."""
+
+    __slots__ = ("_cursor", "_order", "_soonest", "_swept_ns", "keys_max")
+
+    def __init__(self, keys_max: int) -> None:
+        self.keys_max = keys_max
+        self._order: list[LocalBucket] = []
+        self._cursor = 0
+        self._soonest: list[LocalBucket] = []
+        self._swept_ns = 0
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @property
+    def room(self) -> int:
+        """For how many new buckets there is room."""
+        return self.keys_max - len(self._order)
+
+    def add(self, quotas: Quotas, name: bytes, now_ns: int) -> LocalBucket:
+        """A new bucket for a key that has none; the caller has seen to it that there is room."""
+        assert name not in quotas.buckets, "a quota has one bucket, or its allowance would be double"
+        assert len(self._order) < self.keys_max
+        # A clock that steps back finds a bucket that was dropped as one that is full now, not one that fills again.
+        bucket = LocalBucket(quotas, name, len(self._order), max(now_ns, self._swept_ns))
+        quotas.buckets[name] = bucket
+        self._order.append(bucket)
+        return bucket
+
+    def sweep(self, now_ns: int, steps: int) -> None:
+        """Look at up to `steps` buckets, in turn, and drop the drained ones."""
+        for _ in range(min(steps, len(self._order))):
+            bucket = self._order[self._cursor]
+            if bucket.drain(now_ns):
+                self._cursor += 1
+            else:
+                self._drop(bucket, now_ns)
+            if self._cursor >= len(self._order):
+                self._cursor = 0
+
+    def make_room(self, needed: int, now_ns: int) -> None:
+        """Try to have room for `needed` new buckets by dropping drained ones; does nothing where there is."""
+        if needed <= self.room:
+            return
+        count = len(self._order)
+        looked_at = [self._order[(self._cursor + step) % count] for step in range(min(STEPS_FULL, count))]
+        self._cursor = (self._cursor + len(looked_at)) % max(count, 1)
+        live = []
+        for bucket in dict.fromkeys([*self._soonest, *looked_at]):
+            if bucket.capacity == CLOSED:
+                continue
+            if bucket.drain(now_ns):
+                live.append(bucket)
+            else:
+                self._drop(bucket, now_ns)
+        self._soonest = nsmallest(SOONEST_KEPT, live, key=Bucket.reset_after_ns)
+
+    def room_after_ns(self, needed: int, now_ns: int) -> int | None:
+        """Nanoseconds until `needed` buckets will have drained, right after `make_room` found fewer; None = never.
+
+        An upper bound: one that was not looked at may drain earlier.
+        """
+        missing = needed - self.room
+        assert missing > 0
+        if needed > self.keys_max or not self._soonest:
+            return None
+        bucket = self._soonest[min(missing, len(self._soonest)) - 1]
+        return bucket.reset_after_ns() + behind_ns(bucket, now_ns)
+
+    def _drop(self, bucket: LocalBucket, now_ns: int) -> None:
+        """Take a drained bucket out of the table and close it; the last of the order takes its place."""
+        assert bucket.backlog == 0, "a bucket that holds something is never forgotten"
+        bucket.capacity = CLOSED
+        self._swept_ns = max(self._swept_ns, now_ns)
+        last = self._order.pop()
+        if last is not bucket:
+            last.place = bucket.place
+            self._order[last.place] = last
+        if self._cursor >= len(self._order):
+            self._cursor = 0
+        buckets = bucket.quotas.buckets
+        del buckets[bucket.name]
+        if not buckets:
+            buckets.clear()  # an emptied dict keeps its memory until it is told
+
+
+def behind_ns(bucket: Bucket, now_ns: int) -> int:
+    """How far `now_ns` is behind the latest instant that `bucket` saw, in whole ticks: until then nothing drains."""
+    tick_ns = bucket.limit.tick_ns
+    return max(0, bucket.last - now_ns // tick_ns) * tick_ns
