@@ -2,7 +2,7 @@
 
     python bench/consume.py [--seconds 2] [--callers 16] [--directory DIR]
 
-Each batch is 100 requests for 100 of 10,000 keys, one member each, nearly all admitted. `sqlite durable` waits for the disk
+Each batch is 100 requests for 100 of 10,000 keys, one member each, nearly all admitted. `durable` waits for the disk
 with `--callers` batches at once, as a region with that many edges does.
 """
 

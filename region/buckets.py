@@ -93,7 +93,7 @@ class Buckets:
         assert buckets_max > 0
         self.memory_drain_ns = memory_drain_ns
         self.buckets_max = buckets_max
-        self.cached_max = min(CACHED_MAX, buckets_max)
+        self.cached_max = min(CACHED_MAX, buckets_max // 2)
         self.empty_since_ns: int | None = None
         self.evicted_live = False
         self.refused_full = 0
