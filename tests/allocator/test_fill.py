@@ -1,5 +1,7 @@
 """The water-fill and the rounding after it: exact, fair, monotone (algorithms 6, F1)."""
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -137,12 +139,10 @@ def test_the_unit_of_measure_does_not_matter(demand: list[float], capacity: floa
 
 
 @given(DEMANDS, CAPACITIES, st.randoms())
-def test_the_order_of_edges_does_not_matter(
-    demand: list[float], capacity: float, random: "np.random.Generator"
-) -> None:
+def test_the_order_of_edges_does_not_matter(demand: list[float], capacity: float, random: Random) -> None:
     """Shuffled edges get the same, shuffled."""
     order = list(range(len(demand)))
-    random.shuffle(order)  # type: ignore[arg-type]
+    random.shuffle(order)
     shuffled = fill([demand[at] for at in order], capacity)
     plain = fill(demand, capacity)
     assert shuffled == pytest.approx([plain[at] for at in order], abs=tolerance(capacity, *demand))

@@ -47,7 +47,7 @@ def test_an_edge_that_wakes_up_finds_the_pool() -> None:
 
 
 def test_alternating_demand_is_left_to_the_pool() -> None:
-    """One second on, one second off: nothing surely recurs, so nothing is stranded in slices and all can be borrowed."""
+    """One second on, one second off: nothing surely recurs, so nothing is stranded in slices, all can be borrowed."""
     history = DemandHistory()
     for epoch in range(20):
         tick(history, epoch, {E1: 90} if epoch % 2 else {E2: 90})
