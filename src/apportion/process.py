@@ -88,5 +88,5 @@ def told_plainly(command: Callable[Params, Result]) -> Callable[Params, Result]:
 def fail(text: str, code: ExitCode) -> NoReturn:
     """Tell a person what went wrong and end with `code`."""
     with contextlib.suppress(BrokenPipeError):
-        print(f"apportion: {text}", file=sys.stderr)
+        sys.stderr.write(f"apportion: {text}\n")
     raise typer.Exit(code)

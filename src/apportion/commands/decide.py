@@ -1,0 +1,129 @@
+"""`apportion decide`: ask an edge for one decision, from a shell."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import grpc
+import typer
+
+from apportion.core.errors import InputError, UnavailableError
+from apportion.core.request import COST_MAX
+from apportion.listening import check_address
+from apportion.process import ExitCode, told_plainly
+from apportion.proto.v1 import limiter_pb2, limiter_pb2_grpc
+from apportion.proto.wire import CHANNEL_OPTIONS
+
+TIMEOUT_S = 5.0
+"""An edge answers within a rule's deadline; a process that takes this long is not one."""
+
+
+@told_plainly
+def decide(
+    dimensions: Annotated[list[str], typer.Argument(metavar="DIMENSION=VALUE...", help="What is asked for.")],
+    edge: Annotated[str, typer.Option(envvar="APPORTION_EDGE", metavar="ADDR", help="An edge's --rls address.")],
+    cost: Annotated[int | None, typer.Option(help="Units it consumes; each rule's default unless given.")] = None,
+    domain: Annotated[str, typer.Option(help="Domain of the rules; needed where there are several.")] = "",
+    peek: Annotated[bool, typer.Option("--peek", help="Look, charge nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Ask an edge whether a request may pass. Exit code 0: allowed, 1: refused, 3: the edge could not be reached.
+
+    Examples:
+        apportion decide --edge 127.0.0.1:8081 tenant=contoso api=search --cost 3
+    """
+    descriptor = limiter_pb2.Descriptor(dimensions=parse_dimensions(dimensions), cost=checked_cost(cost))
+    request = limiter_pb2.DecideRequest(domain=domain, descriptors=[descriptor])
+    answer = ask(check_address(edge), request, peek)
+    print(json.dumps(as_object(answer), indent=2) if as_json else as_text(answer))
+    if not answer.allowed:
+        raise typer.Exit(ExitCode.NO)
+
+
+def parse_dimensions(texts: list[str]) -> dict[str, str]:
+    """`name=value` arguments as dimensions; InputError for one without "=", without a name, or said twice."""
+    dimensions: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(f"{text!r} is not DIMENSION=VALUE: write tenant=contoso")
+        if name in dimensions:
+            raise InputError(f"dimension {name!r} is given twice")
+        for part in (name, value):
+            if not part.isprintable() and any("\ud800" <= character <= "\udfff" for character in part):
+                raise InputError(f"dimension {name!r} is not UTF-8 text")
+        dimensions[name] = value
+    return dimensions
+
+
+def checked_cost(cost: int | None) -> int | None:
+    """`cost` if the wire can carry it."""
+    if cost is not None and not 0 <= cost <= COST_MAX:
+        raise InputError(f"--cost is from 0 to {COST_MAX}, got {cost}")
+    return cost
+
+
+def ask(edge: str, request: limiter_pb2.DecideRequest, peek: bool) -> limiter_pb2.DecideResponse:
+    """Ask the edge. UnavailableError: it cannot be reached; InputError: it says the request is wrong."""
+    with grpc.insecure_channel(edge, options=CHANNEL_OPTIONS) as channel:
+        stub = limiter_pb2_grpc.LimiterStub(channel)
+        call = stub.Peek if peek else stub.Decide
+        try:
+            return call(request, timeout=TIMEOUT_S)
+        except grpc.RpcError as error:
+            if error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND):
+                raise InputError(str(error.details())) from error
+            reason = error.details() or error.code().name
+            raise UnavailableError(
+                f"edge {edge} did not answer: {reason}; is it running, with --rls {edge}?"
+            ) from error
+
+
+def as_object(answer: limiter_pb2.DecideResponse) -> dict[str, object]:
+    """The answer as `--json` prints it."""
+    return {
+        "allowed": answer.allowed,
+        "decision_id": answer.decision_id,
+        "rule": answer.deciding_rule if answer.HasField("deciding_rule") else None,
+        "degraded": answer.degraded,
+        "rules": [_verdict(verdict) for verdict in answer.verdicts],
+    }
+
+
+def as_text(answer: limiter_pb2.DecideResponse) -> str:
+    """The answer for a person: one line for the decision, one for each rule."""
+    lines = ["allowed" if answer.allowed else "refused"]
+    if not answer.verdicts:
+        lines[0] += ", no rule limits it"
+    for verdict in answer.verdicts:
+        facts = _verdict(verdict)
+        words = [f"{name.replace('_', ' ')} {value}" for name, value in facts.items() if value not in (None, [], False)]
+        lines.append("  " + ", ".join(words))
+    return "\n".join(lines)
+
+
+def _verdict(verdict: limiter_pb2.RuleVerdict) -> dict[str, object]:
+    scopes = {limiter_pb2.REMAINING_SCOPE_EDGE: "edge", limiter_pb2.REMAINING_SCOPE_REGION: "region"}
+    reason = limiter_pb2.Reason.Name(verdict.reason).removeprefix("REASON_").lower() if verdict.reason else None
+    return {
+        "rule": verdict.rule,
+        "key": list(verdict.key),
+        "cost": verdict.cost,
+        "allowed": verdict.allowed,
+        "charged": verdict.charged,
+        "remaining": verdict.remaining if verdict.HasField("remaining") else None,
+        "remaining_scope": scopes.get(verdict.remaining_scope),
+        "retry_after": _seconds(verdict, "retry_after"),
+        "reset_after": _seconds(verdict, "reset_after"),
+        "reason": reason,
+        "epoch": verdict.epoch if verdict.HasField("epoch") else None,
+        "degraded": verdict.degraded,
+    }
+
+
+def _seconds(verdict: limiter_pb2.RuleVerdict, field: str) -> float | None:
+    if not verdict.HasField(field):  # type: ignore[arg-type]
+        return None
+    duration = getattr(verdict, field)
+    return float(duration.seconds + duration.nanos / 1e9)

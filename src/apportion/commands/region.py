@@ -1,0 +1,85 @@
+"""`apportion region`: one replica of the regional authority."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import grpc.aio
+import structlog
+import typer
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from apportion.commands.config_file import ConfigFile
+from apportion.core.rules_file import parse_rules
+from apportion.listening import check_address, listen
+from apportion.process import run_service, stop_signals, told_plainly
+from apportion.proto.v1 import region_pb2, region_pb2_grpc
+from apportion.region.region import Region
+from apportion.region.service import RegionService
+from apportion.region.store_url import open_store
+from apportion.rules_path import read_rule_texts
+
+log = structlog.get_logger("apportion.region")
+
+SERVICE = region_pb2.DESCRIPTOR.services_by_name["Region"].full_name
+
+STOP_S = 5.0
+"""What calls under way get to end by themselves when the process is asked to stop."""
+
+
+@told_plainly
+def region(
+    rules: Annotated[str, typer.Option(envvar="APPORTION_RULES", metavar="PATH", help="Rules file, or a folder.")],
+    listen: Annotated[
+        str, typer.Option(envvar="APPORTION_LISTEN", metavar="ADDR", help="HOST:PORT or unix:PATH.")
+    ] = "127.0.0.1:7000",
+    store: Annotated[
+        str, typer.Option(envvar="APPORTION_STORE", metavar="URL", help="memory: or sqlite:///PATH.")
+    ] = "memory:",
+    config: ConfigFile = None,
+) -> None:
+    """Decide exactly: keep the region's counters, and forward the allocator's plans to the edges.
+
+    Stops cleanly on SIGTERM: health says not serving, calls under way are answered, the store is closed, exit code 0.
+
+    Examples:
+        apportion region --rules rules.yaml --listen 127.0.0.1:7000 --store sqlite:///region.db
+    """
+    check_address(listen)
+    texts = read_rule_texts(rules)
+    ruleset = parse_rules(texts)
+    run_service(lambda: serve(Region(open_store(store), ruleset, texts), listen))
+
+
+async def serve(region: Region, address: str) -> None:
+    """Run a replica on `address` until SIGTERM or SIGINT."""
+    async with stop_signals() as stop:
+        await region.start()
+        checks = health.aio.HealthServicer()
+        server, bound = await _listen_or_stop(region, address, checks)
+        for name in ("", SERVICE):
+            await checks.set(name, health_pb2.HealthCheckResponse.SERVING)
+        log.info("region_ready", listen=bound, rules_version=region.authority.rules.version)
+        await stop.wait()
+        log.info("region_stopping")
+        await checks.enter_graceful_shutdown()
+        stopped = asyncio.create_task(server.stop(STOP_S))
+        await region.stop()
+        await stopped
+
+
+async def _listen_or_stop(
+    region: Region, address: str, checks: health.aio.HealthServicer
+) -> tuple[grpc.aio.Server, str]:
+    def register(server: grpc.aio.Server) -> None:
+        region_pb2_grpc.add_RegionServicer_to_server(RegionService(region), server)
+        health_pb2_grpc.add_HealthServicer_to_server(checks, server)
+        reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+
+    try:
+        return await listen(address, register)
+    except BaseException:
+        await region.stop()
+        raise
