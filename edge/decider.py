@@ -17,8 +17,15 @@ class Decider(Protocol):
     def ready(self) -> bool:
         """Whether rules are in force and requests can be decided; health says SERVING exactly then."""
 
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """Names of the domains that there are rules for, sorted; none before the first rules came."""
+
     def matcher(self, domain: str) -> Matcher | None:
         """The compiled rules of `domain`; None when there is no such domain. "" names the only one, if there is one."""
 
     def decide(self, applications: tuple[Application, ...], peek: bool) -> Decision | Awaitable[Decision]:
-        """Decide a request; at once where no crossing is needed. Never raises for an outage."""
+        """Decide a request; at once where no crossing is needed. Never raises for an outage.
+
+        The decision has one verdict for each application, in the same order, those of unlimited rules included.
+        """

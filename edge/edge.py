@@ -67,6 +67,11 @@ class Edge:
         """Whether a region answers and rules are in force."""
         return self.agent.ready
 
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """Names of the domains that there are rules for, sorted; none before the first rules came."""
+        return tuple(sorted(self.agent.matchers))
+
     def matcher(self, domain: str) -> Matcher | None:
         """The compiled rules of `domain`; "" names the only one."""
         matchers = self.agent.matchers
