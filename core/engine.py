@@ -23,6 +23,9 @@ SWEEP_EVERY_NS = 1_000_000
 SWEEP_STEPS = 8
 """Buckets looked at in one sweep: with a call each millisecond, a million in about two minutes."""
 
+PAUSE_TICKS = 200
+"""A bucket not touched for longer lets a sweep be thought of."""
+
 SWEEP_STEPS_NEW = 2
 """Buckets looked at for each key without a bucket: the table is gone through before it has doubled."""
 
@@ -62,14 +65,13 @@ class Engine:
                 plan = plans.resolve(dimensions)
         except (KeyError, TypeError):
             plan = plans.resolve(dimensions)
-        if now_ns >= self._sweep_at_ns:
-            self.sweep(now_ns, SWEEP_STEPS)
         if peek:
             return self._settle(chain(plan), _costs(plan, cost), now_ns, peek)
         # This is Bucket.drain, admits and charge written out, for calling them would double the cost of a decision. It
         # charges as it goes; a part that does not pass, for whatever reason, leaves the rest to `_not_passed`.
         part = plan
         seen: Seen = None
+        elapsed = 0
         while part is not None:
             bucket = part.bucket
             backlog = bucket.backlog
@@ -93,6 +95,10 @@ class Engine:
             bucket.last = tick
             seen = (backlog, seen)
             part = part.following
+        # Only where the last bucket had a pause: its few ticks are quicker to compare than an instant, and a table that
+        # is hit without a pause can wait.
+        if elapsed > PAUSE_TICKS and now_ns >= self._sweep_at_ns:
+            self.sweep(now_ns, SWEEP_STEPS)
         decision: LocalDecision = LocalDecision()
         decision.allowed = True
         decision.plan = plan
@@ -105,8 +111,6 @@ class Engine:
 
         The verdicts are in the order given, one for each application, unlimited ones too. No quota may be named twice.
         """
-        if now_ns >= self._sweep_at_ns:
-            self.sweep(now_ns, SWEEP_STEPS)
         parts = [self._plans.part(application.rule, application.key) for application in applications]
         limited = [
             (part, application.cost) for part, application in zip(parts, applications, strict=True) if part is not None
@@ -145,6 +149,8 @@ class Engine:
 
     def _settle(self, parts: Sequence[Part], costs: Sequence[int], now_ns: int, peek: bool) -> Decision:
         """The whole of a decision, for any state of keys and clock: what the fast path does and all it leaves out."""
+        if now_ns >= self._sweep_at_ns:
+            self.sweep(now_ns, SWEEP_STEPS)
         new = self._find(parts, costs, now_ns)
         backlogs = [part.bucket.drain(now_ns) for part in parts]
         allowed = all(map(fits, parts, costs, backlogs))

@@ -128,8 +128,9 @@ class Plans:
     def resolve(self, dimensions: Mapping[str, str]) -> Plan:
         """The plan of `dimensions`, remembered or not. Raises InputError unless all names and values are text."""
         shape = self._shape(dimensions)
-        if not all(map(_is_text, shape.rest(dimensions))):
-            check_dimensions(dimensions)
+        for value in shape.rest(dimensions):
+            if value.__class__ is not str:
+                check_dimensions(dimensions)
         values = shape.values(dimensions)
         key = values if shape.full else (shape, values)
         try:
@@ -192,10 +193,6 @@ def check_dimensions(dimensions: object) -> None:  # object: what callers pass i
         if not isinstance(value, str):
             fix = "leave the dimension out" if value is None else "pass it as text"
             raise InputError(f"dimension {name[:200]!r} has the value {_shown(value)}, which is not text; {fix}")
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _shown(value: object) -> str:
