@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import socket
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
 
 from apportion.core.errors import InputError
-from apportion.proto.wire import CHANNEL_OPTIONS
+from apportion.proto.wire import CHANNEL_OPTIONS, MESSAGE_BYTES_MAX
+
+UNIX_PATH_MAX = 107
+"""Bytes of a socket's path: what the operating system's structure holds."""
 
 _HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\s\[\]]+):(?P<port>\d{1,5})\Z")
 
@@ -18,8 +24,11 @@ _HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\s\[\]]+):(?P<port>\d{1
 def check_address(address: str) -> str:
     """`address` if it is HOST:PORT or unix:PATH; InputError, which says so, if not."""
     if address.startswith("unix:"):
-        if address == "unix:":
+        path = address.removeprefix("unix:")
+        if not path:
             raise InputError("address 'unix:' has no path: write unix:/run/apportion.sock")
+        if len(path.encode()) > UNIX_PATH_MAX:
+            raise InputError(f"address {address!r}: the path of a socket has at most {UNIX_PATH_MAX} bytes")
         return address
     found = _HOST_PORT.match(address)
     if found is None or int(found["port"]) > 65_535:
@@ -38,29 +47,87 @@ def check_addresses(text: str) -> tuple[str, ...]:
 async def listen(
     address: str,
     register: Callable[[grpc.aio.Server], None],
-    interceptors: Sequence[grpc.aio.ServerInterceptor[Any, Any]] = (),
+    interceptors: Sequence[Any] = (),
+    message_bytes_max: int = MESSAGE_BYTES_MAX,
 ) -> tuple[grpc.aio.Server, str]:
     """Start a gRPC server on `address`; `register` adds its services. Returns it with the address really bound.
 
-    Port 0 takes a free port. Raises InputError when the address cannot be had: in use, no permission, no such host.
+    Port 0 takes a free port. A message of more than `message_bytes_max` is refused unread. Raises InputError when the
+    address cannot be had: in use, no permission, no such host.
     """
     check_address(address)
+    _check_free(address)
     # Without this two processes could share a port on Linux, and each would get half of the calls.
-    options = [*CHANNEL_OPTIONS, ("grpc.so_reuseport", 0)]
+    options = [*CHANNEL_OPTIONS, ("grpc.max_receive_message_length", message_bytes_max), ("grpc.so_reuseport", 0)]
     server = grpc.aio.server(options=options, interceptors=list(interceptors))
     register(server)
     try:
         port = server.add_insecure_port(address)
     except RuntimeError as error:
-        raise InputError(_why_not(address)) from error
+        raise _refused(address, "it is in use or not allowed here") from error
     if port == 0:
-        raise InputError(_why_not(address))
+        raise _refused(address, "it is in use or not allowed here")
     await server.start()
     bound = address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
     return server, bound
 
 
-def _why_not(address: str) -> str:
-    return (
-        f"cannot listen on {address}: it is in use or not allowed here; stop the process that has it, or choose another"
+def _check_free(address: str) -> None:
+    """Raise InputError, with the reason, where listening on `address` is bound to fail.
+
+    gRPC tells the reason to its own log only, replaces the socket of a living process at a unix path, and is content
+    when it gets one of the several addresses of a name.
+    """
+    if address.startswith("unix:"):
+        _check_path_free(address, Path(address.removeprefix("unix:")))
+        return
+    host, _, port = address.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise _refused(address, f"host {host!r} is not known ({error.strerror})") from error
+    tried = [_bind_error(family, where) for family, _, _, _, where in found]
+    errors = [each for each in tried if each is not None]
+    fatal = [each for each in errors if each.errno != errno.EADDRNOTAVAIL]
+    if fatal or len(errors) == len(found):
+        raise _refused(address, str((fatal or errors)[0].strerror))
+
+
+def _bind_error(family: int, where: object) -> OSError | None:
+    """Why a socket cannot be bound there, None if it can."""
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(where)  # type: ignore[arg-type]
+    except OSError as error:
+        return error
+    return None
+
+
+def _check_path_free(address: str, path: Path) -> None:
+    try:
+        if not path.exists():
+            if not path.parent.is_dir():
+                raise _refused(address, f"there is no folder {path.parent}")
+        elif not path.is_socket():
+            raise _refused(address, "a file is there that is no socket")
+        elif _is_answered(path):
+            raise _refused(address, "another process listens there")
+    except OSError as error:
+        raise _refused(address, error.strerror or str(error)) from error
+
+
+def _is_answered(path: Path) -> bool:
+    """Whether a process listens on this socket; one that a killed process left behind may be replaced."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return False
+        return True
+
+
+def _refused(address: str, reason: str) -> InputError:
+    return InputError(
+        f"cannot listen on {address}: {reason}; choose another address, or stop the process that has this one"
     )

@@ -1,0 +1,97 @@
+"""The doors of an edge on one address: Envoy's rate limit service, `apportion.v1.Limiter`, health and reflection."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc.aio
+from envoy.service.ratelimit.v3 import rls_pb2_grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+
+from apportion.edge import limiter_service, rls
+from apportion.edge.decider import Decider
+from apportion.guarding import Guarded
+from apportion.listening import listen
+from apportion.proto.v1 import limiter_pb2_grpc
+
+MESSAGE_BYTES_MAX = 4 * 2**20
+"""Bytes of a request; a larger one is refused with RESOURCE_EXHAUSTED before it is read. Values of 2 MiB are asked for,
+and reading more than this would hold up every other request."""
+
+SERVICES = (rls.SERVICE, limiter_service.SERVICE)
+
+
+class Checks(health.aio.HealthServicer):
+    """gRPC health whose watchers can be sent away: they would hold up a stopping server for the whole of its grace."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._watches: set[asyncio.Task[None]] = set()
+        self._over = False
+
+    async def Watch(self, request: health_pb2.HealthCheckRequest, context: Any) -> None:
+        """As in the protocol, until the peer or this server has enough of it."""
+        watch = asyncio.current_task()
+        assert watch is not None
+        self._watches.add(watch)
+        try:
+            await super().Watch(request, context)
+        except asyncio.CancelledError:
+            if not self._over:
+                raise
+            watch.uncancel()  # it was told "not serving", and its call ends well
+        finally:
+            self._watches.discard(watch)
+
+    async def end(self) -> None:
+        """Say "not serving" of everything for ever, and end what watches."""
+        await self.enter_graceful_shutdown()
+        await asyncio.sleep(0)  # lets each watch send it
+        self._over = True
+        for watch in self._watches:
+            watch.cancel()
+
+
+class Doors:
+    """Open doors. `address` is the one really bound, with the port that was taken for port 0."""
+
+    def __init__(self, address: str, server: grpc.aio.Server, checks: Checks) -> None:
+        self.address = address
+        self._server = server
+        self._checks = checks
+
+    async def set_serving(self, serving: bool) -> None:
+        """What health says from now on; call it when the decider becomes ready, and when it is no longer."""
+        status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
+        for service in ("", *SERVICES):
+            await self._checks.set(service, status)
+
+    async def close(self, grace_s: float) -> None:
+        """Say "not serving", take no new requests, and give those under way up to `grace_s` seconds."""
+        await self._checks.end()
+        await self._server.stop(grace_s)
+
+
+async def open_doors(address: str, decider: Decider) -> Doors:
+    """Listen on `address`, HOST:PORT or unix:PATH. InputError when it cannot be had."""
+    checks = Checks()
+
+    def register(server: grpc.aio.Server) -> None:
+        guarded: Any = Guarded(server)
+        rls_pb2_grpc.add_RateLimitServiceServicer_to_server(rls.EnvoyRateLimit(decider), guarded)
+        limiter_pb2_grpc.add_LimiterServicer_to_server(limiter_service.LimiterService(decider), guarded)
+        health_pb2_grpc.add_HealthServicer_to_server(checks, guarded)
+        names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        add_reflection: Any = reflection_pb2_grpc.add_ServerReflectionServicer_to_server  # its stubs have no types
+        add_reflection(reflection.aio.ReflectionServicer(names), guarded)
+
+    # Health says SERVING of "" from the start on unless told otherwise, so it is told before anybody can ask.
+    unready = health_pb2.HealthCheckResponse.NOT_SERVING
+    for service in ("", *SERVICES):
+        await checks.set(service, unready)
+    server, bound = await listen(address, register, message_bytes_max=MESSAGE_BYTES_MAX)
+    doors = Doors(bound, server, checks)
+    await doors.set_serving(decider.ready)
+    return doors

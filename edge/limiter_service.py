@@ -1,0 +1,132 @@
+"""`apportion.v1.Limiter` in front of an edge: its messages to descriptors, decisions back to its messages.
+
+Translates and nothing else. A request's dimensions may be more than a rule names, unlike those of RLS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from google.protobuf.duration_pb2 import Duration
+
+from apportion.core.decision import Reason, Scope, Verdict
+from apportion.core.errors import InputError
+from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.match import Matcher
+from apportion.core.request import COST_MAX, Descriptor
+from apportion.edge.asking import DESCRIPTORS_MAX, DIMENSIONS_MAX, Answer, decision_ids, find_matcher, start
+from apportion.edge.decider import Decider
+from apportion.proto.v1 import limiter_pb2, limiter_pb2_grpc
+
+SERVICE = limiter_pb2.DESCRIPTOR.services_by_name["Limiter"].full_name
+
+REQUESTS_MAX = 1_000
+"""Requests of one DecideMany: a few milliseconds, during which no other request is answered."""
+
+Asked = tuple[Matcher, list[Descriptor]]
+
+_REASONS = {
+    None: limiter_pb2.REASON_UNSPECIFIED,
+    Reason.OVER_LIMIT: limiter_pb2.REASON_OVER_LIMIT,
+    Reason.IMPOSSIBLE: limiter_pb2.REASON_IMPOSSIBLE,
+    Reason.UNAVAILABLE: limiter_pb2.REASON_UNAVAILABLE,
+    Reason.KEYS_FULL: limiter_pb2.REASON_KEYS_FULL,
+}
+_SCOPES = {Scope.EDGE: limiter_pb2.REMAINING_SCOPE_EDGE, Scope.REGION: limiter_pb2.REMAINING_SCOPE_REGION}
+
+
+class LimiterService(limiter_pb2_grpc.LimiterServicer):
+    """Decide, DecideMany and Peek. InputError names the field that is wrong."""
+
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+        self._next_id = decision_ids()
+
+    async def Decide(self, request: limiter_pb2.DecideRequest, context: Any) -> limiter_pb2.DecideResponse:
+        """Decide one request."""
+        return (await self._answer([self._read(request, "")], peek=False))[0]
+
+    async def Peek(self, request: limiter_pb2.DecideRequest, context: Any) -> limiter_pb2.DecideResponse:
+        """What would be answered now."""
+        return (await self._answer([self._read(request, "")], peek=True))[0]
+
+    async def DecideMany(self, request: limiter_pb2.DecideManyRequest, context: Any) -> limiter_pb2.DecideManyResponse:
+        """Decide several, in order. All are read before the first is charged."""
+        count = len(request.requests)
+        if not 1 <= count <= REQUESTS_MAX:
+            raise InputError(f"requests has {count} entries; it takes 1 to {REQUESTS_MAX}, send more in further calls")
+        asked = [self._read(each, f"requests[{index}].") for index, each in enumerate(request.requests)]
+        return limiter_pb2.DecideManyResponse(responses=await self._answer(asked, peek=False))
+
+    def _read(self, request: limiter_pb2.DecideRequest, path: str) -> Asked:
+        descriptors = read_descriptors(request, path)
+        return find_matcher(self._decider, request.domain), descriptors
+
+    async def _answer(self, asked: list[Asked], peek: bool) -> list[limiter_pb2.DecideResponse]:
+        started = [start(self._decider, matcher, descriptors, whole=False, peek=peek) for matcher, descriptors in asked]
+        answers = await _all(started)
+        return [to_response(answer, self._next_id()) for answer in answers]
+
+
+async def _all(started: list[Answer | Coroutine[None, None, Answer]]) -> list[Answer]:
+    """Every answer, in order."""
+    waited = iter(await asyncio.gather(*(each for each in started if not isinstance(each, Answer))))
+    return [each if isinstance(each, Answer) else next(waited) for each in started]
+
+
+def read_descriptors(request: limiter_pb2.DecideRequest, path: str) -> list[Descriptor]:
+    """The descriptors of a request; `path` stands in front of the names of wrong fields."""
+    count = len(request.descriptors)
+    if not 1 <= count <= DESCRIPTORS_MAX:
+        raise InputError(
+            f"{path}descriptors has {count} entries; a request has 1 to {DESCRIPTORS_MAX} sets of dimensions"
+        )
+    descriptors = []
+    for index, descriptor in enumerate(request.descriptors):
+        if len(descriptor.dimensions) > DIMENSIONS_MAX:
+            raise InputError(
+                f"{path}descriptors[{index}].dimensions has {len(descriptor.dimensions)} entries, the most is "
+                f"{DIMENSIONS_MAX}"
+            )
+        cost = descriptor.cost if descriptor.HasField("cost") else None
+        descriptors.append(Descriptor(dict(descriptor.dimensions), cost))
+    return descriptors
+
+
+def to_response(answer: Answer, decision_id: str) -> limiter_pb2.DecideResponse:
+    """A decision as a message."""
+    decision = answer.decision
+    return limiter_pb2.DecideResponse(
+        allowed=decision.allowed,
+        decision_id=decision_id,
+        deciding_rule=decision.rule,
+        verdicts=[_verdict(verdict) for verdict in decision.verdicts],
+        degraded=decision.degraded,
+    )
+
+
+def _verdict(verdict: Verdict) -> limiter_pb2.RuleVerdict:
+    limit = verdict.rule.limit
+    assert isinstance(limit, RateLimit), "of other rules there is no verdict to tell"
+    known = verdict.remaining is not None
+    return limiter_pb2.RuleVerdict(
+        rule=verdict.rule.name,
+        key=verdict.key,
+        cost=min(verdict.cost, COST_MAX),
+        allowed=verdict.allowed,
+        charged=verdict.charged,
+        remaining=verdict.remaining,
+        remaining_scope=_SCOPES[verdict.scope] if known else limiter_pb2.REMAINING_SCOPE_UNSPECIFIED,
+        retry_after=None if verdict.retry_after_ns is None else _duration(verdict.retry_after_ns),
+        reset_after=_duration(verdict.reset_after_ns),
+        reason=_REASONS[verdict.reason],
+        epoch=verdict.epoch,
+        degraded=verdict.degraded,
+        limit=limiter_pb2.Limit(units=limit.units, period=_duration(limit.period_ns), burst=limit.burst),
+    )
+
+
+def _duration(nanoseconds: int) -> Duration:
+    return Duration(seconds=nanoseconds // EPOCH_NS, nanos=nanoseconds % EPOCH_NS)
