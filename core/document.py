@@ -131,13 +131,13 @@ def _syntax_problem(file: str, text: str, error: yaml.YAMLError) -> Problem:
     """What the YAML parser says, with the line, and a hint where people usually stumble."""
     opened = getattr(error, "context_mark", None)
     mark = getattr(error, "problem_mark", None) or opened
-    line = mark.line + 1 if mark else 1
-    lines = text.splitlines()
-    written = lines[line - 1] if line <= len(lines) else ""
+    lines = text.splitlines() or [""]
+    line = min(mark.line + 1, len(lines)) if mark else 1  # the parser's last line may be one that nobody wrote
+    written = lines[line - 1]
     context = str(getattr(error, "context", None) or "")
     what = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read")
     said = ", ".join(part for part in (context, what) if part)
-    begun = f" (begun in line {opened.line + 1})" if opened and opened.line + 1 != line else ""
+    begun = f" (begun in line {opened.line + 1})" if opened and opened.line + 1 < line else ""
     hint = ""
     if "\t" in written[: len(written) - len(written.lstrip())]:
         hint = "; indent with spaces, YAML allows no tabs"
@@ -158,7 +158,7 @@ class _Open:
     entries: list[tuple[Scalar, Node]] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)  # key -> its first line
     key: Scalar | None = None
-    repeated: bool = False  # whether `key` was there before, so that its value is dropped
+    dropped: bool = False  # whether the problem of `key` was reported, so that its value is left out
 
 
 class _Builder:
@@ -235,19 +235,21 @@ class _Builder:
             top.key = node
             self.check_key(top, node)
         else:
-            if not top.repeated:
+            if not top.dropped:
                 top.entries.append((top.key, node))
             top.key = None
 
     def check_key(self, top: _Open, key: Scalar) -> None:
         """A key that was there before, or that YAML would treat as something else than a name."""
-        top.repeated = key.text in top.lines
+        top.dropped = key.text in top.lines
         top.lines.setdefault(key.text, key.line)
-        if top.repeated:
+        if top.dropped:
             self.problem(f"the key {shown(key.text)} is here twice, first in line {top.lines[key.text]}; keep one")
         elif key.text == "<<" and not key.quoted:
+            top.dropped = True
             self.problem("the merge key `<<` is not read in a rules file; write the fields out")
         elif key.nothing:
+            top.dropped = True
             self.problem("a key is missing in front of the `:`")
 
     def path(self) -> str:

@@ -55,4 +55,4 @@ def common_value(one: Pattern, other: Pattern) -> str | None:
     longer, shorter = sorted((one, other), key=rank, reverse=True)
     if not fits(shorter, longer.text):
         return None
-    return longer.text or "any"
+    return "any" if longer.kind is PatternKind.ANY else longer.text

@@ -19,11 +19,9 @@ from apportion.core.match_reasons import Crossing, Reasons, crossings, reasons
 from apportion.core.patterns import pattern_text
 from apportion.core.quantities import duration_text
 from apportion.core.rule import Domain, Rule, RuleSet
+from apportion.process import ExitCode
 from apportion.region.store_url import open_store
 from apportion.rules_path import load_rules
-
-EXIT_INPUT = 2
-"""The input is wrong (design 13)."""
 
 WIDTH_PIPED = 160
 """Columns where nobody says how wide the output is."""
@@ -68,7 +66,7 @@ def check_config(
         rules = load_rules(path)
     except InputError as error:
         _print_problems(error, path, as_json)
-        raise typer.Exit(EXIT_INPUT) from None
+        raise typer.Exit(ExitCode.WRONG_INPUT) from None
     if as_json:
         typer.echo(json.dumps(_report(rules, kind, requests), indent=2))
     else:
