@@ -140,6 +140,8 @@ class Engine:
             seen = (bucket.drain(now_ns), seen)
             if bucket.capacity == CLOSED or bucket.last > now_ns // part.tick_ns:
                 return self._settle(parts, _costs(plan, cost), now_ns, peek=False)
+        if now_ns >= self._sweep_at_ns:
+            self.sweep(now_ns, SWEEP_STEPS)
         decision: LocalDecision = LocalDecision()
         decision.allowed = False
         decision.plan = plan
