@@ -16,6 +16,9 @@ from apportion.core.rules_vocabulary import not_built, unknown
 
 T = TypeVar("T")
 
+FIELDS_MAX = 64
+"""Fields of one section; no section has so many names, and looking for the nearest one of each takes time."""
+
 
 class Section:
     """The fields of one mapping at `path` of `file`. When made, reports fields that are unknown or not built yet."""
@@ -37,6 +40,9 @@ class Section:
         self.problems = problems
         self._fields = {key.text: value for key, value in node.entries}
         self._keys = {key.text: key for key, _ in node.entries}
+        if len(self._fields) > FIELDS_MAX:
+            self.refuse(None, f"has {len(self._fields)} fields, known here: {', '.join(known)}")
+            return
         for name in self._fields:
             if name in later:
                 self.refuse(name, not_built(shown(name)))

@@ -75,14 +75,23 @@ def parse_rules(texts: Sequence[tuple[str, str]]) -> RuleSet:
     for draft in drafts.values():
         problems += _find_duplicates(draft)
     if problems:
-        left_out = len(problems) - PROBLEMS_MAX
-        more = [Problem(Place("rules", 1), f"{left_out} more problems are left out")] if left_out > 0 else []
-        raise RulesError((*problems[:PROBLEMS_MAX], *more))
+        raise RulesError(_bounded(problems))
     domains = {
         name: Domain(name, tuple(draft.rules), draft.edges_max[0] if draft.edges_max else None)
         for name, draft in sorted(drafts.items())
     }
     return RuleSet(domains, digest_of(texts))
+
+
+def _bounded(problems: list[Problem]) -> tuple[Problem, ...]:
+    """The first PROBLEMS_MAX problems, and a last one that says so when there are more."""
+    if len(problems) <= PROBLEMS_MAX:
+        return tuple(problems)
+    place = problems[PROBLEMS_MAX].place
+    return (
+        *problems[:PROBLEMS_MAX],
+        Problem(place, "from here on more problems are left out; mend the first ones first"),
+    )
 
 
 def digest_of(texts: Sequence[tuple[str, str]]) -> str:
@@ -119,6 +128,8 @@ def _read_file(file: str, text: str, drafts: dict[str, _Draft], problems: list[P
     elif items == ():
         top.refuse("rules", "is empty; a file without a rule limits nothing, so leave the file out")
     for index, item in enumerate(items or ()):
+        if len(problems) > PROBLEMS_MAX:
+            break
         _read_rule_item(top, index, item, domain or "", draft, defaults)
     if len(draft.rules) > RULES_MAX:
         top.refuse("rules", f"the domain has {len(draft.rules)} rules with these, the most is {RULES_MAX}")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from apportion.commands.check_config import check_config, parse_request
 from apportion.core.errors import InputError

@@ -151,8 +151,8 @@ def test_what_requests_bring_is_not_remembered_without_bound() -> None:
     """Dimension names come from outsiders."""
     matcher = matcher_of(rule("r", {"a": "*"}))
     for number in range(3 * match_module.PLANS_MAX):
-        names(matcher, a="x", **{f"n{number}": "y"})
-    names(matcher, a="x", **{"n" * 5_000: "y"})
+        matcher.match({"a": "x", f"n{number}": "y"}, whole=False)
+    matcher.match({"a": "x", "n" * 5_000: "y"}, whole=False)
     assert len(matcher._plans) <= match_module.PLANS_MAX
     assert max(len("".join(known)) for known in matcher._plans) < 100
 
