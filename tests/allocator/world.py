@@ -54,6 +54,11 @@ def leader(name: str = "one", incarnation: int = 1) -> Leader:
     return Leader(name, incarnation, parse_rules)
 
 
+def generation(allocator: Leader) -> int | None:
+    """Under which generation it leads now (a function, for mypy takes an attribute to stay what it was)."""
+    return allocator.generation
+
+
 @dataclass
 class World:
     """One region store and what was sent. `now_ns` is everybody's clock; epoch k starts at k seconds."""
@@ -116,11 +121,11 @@ class World:
 
     def change(self, question: Lead | Claim) -> bool:
         """Apply a question to the register."""
-        match question:
-            case Lead(generation):
-                changed = registers.lead(self.register, self.now_ns, generation=generation)
-            case Claim(generation, epoch):
-                changed = registers.claim(self.register, self.now_ns, generation=generation, epoch=epoch)
+        at, asked = self.now_ns, question.generation
+        if isinstance(question, Lead):
+            changed = registers.lead(self.register, at, generation=asked)
+        else:
+            changed = registers.claim(self.register, at, generation=asked, epoch=question.epoch)
         if changed is not None:
             self.register = changed
         return changed is not None
