@@ -58,7 +58,8 @@ def demand_table(quotas: int, edges: int, contended: float, seed: int = 1) -> In
     random = np.random.default_rng(seed)
     raw = random.pareto(1.2, (quotas, edges)) + 0.05
     target = np.where(np.arange(quotas) < contended * quotas, 2.0 * LIMIT, 0.5 * LIMIT)
-    return np.floor(raw / raw.sum(axis=1, keepdims=True) * target[:, np.newaxis]).astype(np.int64)
+    demand: Integers = np.floor(raw / raw.sum(axis=1, keepdims=True) * target[:, np.newaxis]).astype(np.int64)
+    return demand
 
 
 def peer_fill(quota: Floats, demand: Floats) -> Integers:
@@ -87,7 +88,8 @@ def _appendix_a(quota: Floats, demand: Floats) -> Floats:
     row = np.arange(rows)
     steep = slope[row, at]
     level = ordered[row, at] + np.where(steep > 1e-12, (quota - filled[row, at]) / np.maximum(steep, 1e-12), 0)
-    return np.clip(level[:, None] * weights, floors, demand)
+    amounts: Floats = np.clip(level[:, None] * weights, floors, demand)
+    return amounts
 
 
 def measure(work: Callable[[], object], rounds: int) -> list[float]:
