@@ -1,0 +1,1 @@
+"""Tests of whole processes, and of real servers of others."""
