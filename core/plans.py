@@ -33,6 +33,9 @@ SHAPES_MAX = 1_024
 SHAPE_CHARACTERS_MAX = 1_024
 """Names longer together than this are not remembered."""
 
+SHOWN_MAX = 60
+"""Characters of a wrong argument that an error repeats."""
+
 
 class Part:
     """One limited rule under one key, as a plan holds it: a link of a chain in rule-name order.
@@ -185,20 +188,23 @@ def check_dimensions(dimensions: object) -> None:  # object: what callers pass i
     if not isinstance(dimensions, Mapping):
         raise InputError(
             f"a request is a mapping of dimension names to values, both text, like "
-            f"{{'tenant': 'contoso'}}; this one is {_shown(dimensions)}"
+            f"{{'tenant': 'contoso'}}; this one is {shown_value(dimensions)}"
         )
     for name, value in dimensions.items():
         if not isinstance(name, str):
-            raise InputError(f"dimension name {_shown(name)} is not text; write it as text, like {str(name)[:40]!r}")
+            raise InputError(f"dimension name {shown_value(name)} is not text; names are text, like 'tenant'")
         if not isinstance(value, str):
             fix = "leave the dimension out" if value is None else "pass it as text"
-            raise InputError(f"dimension {name[:200]!r} has the value {_shown(value)}, which is not text; {fix}")
+            raise InputError(f"dimension {name[:200]!r} has the value {shown_value(value)}, which is not text; {fix}")
 
 
-def _shown(value: object) -> str:
-    """A wrong value for an error: its type, and as much of it as a person can read."""
-    text = repr(value)
-    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
+def shown_value(value: object) -> str:
+    """A wrong argument as an error repeats it: as much of it as a person can read, and its type."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - whatever a caller passed: an int of too many digits, a class with a fault
+        text = "something that cannot be shown"
+    return f"{text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 3] + '...'} ({type(value).__name__})"
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Mapping[str, str]], tuple[str, ...]]:

@@ -15,6 +15,7 @@ from typing import Self
 from apportion.core.decision import Decision
 from apportion.core.engine import KEYS_MAX, Engine
 from apportion.core.errors import InputError
+from apportion.core.plans import shown_value
 from apportion.core.request import COST_MAX
 from apportion.core.rule import RuleSet
 from apportion.core.rules_file import parse_rules
@@ -23,8 +24,8 @@ from apportion.rules_path import read_rule_texts
 CONTENDED_PAUSE_S = 20e-6
 """Sleep of a thread that finds another one in the middle of a decision, which takes about a microsecond."""
 
-SHOWN_MAX = 60
-"""Characters of a wrong argument, or names of domains, that an error repeats."""
+DOMAINS_SHOWN_MAX = 20
+"""Domains that an error names."""
 
 RulesPath = str | PathLike[str]
 
@@ -96,12 +97,12 @@ class Limiter:
 
     def _engine(self, domain: str | None) -> Engine:
         """The engine of `domain`. Raises InputError when there is none, or none is named and there are several."""
-        known = ", ".join(map(repr, sorted(self._engines)[:SHOWN_MAX]))
+        known = ", ".join(map(repr, sorted(self._engines)[:DOMAINS_SHOWN_MAX]))
         if domain is None:
             raise InputError(f"the rules have several domains; name one: domain= one of {known}")
         engine = self._engines.get(domain) if domain.__class__ is str else None
         if engine is None:
-            raise InputError(f"domain {_shown(domain)} is in none of the rules; there is {known}")
+            raise InputError(f"domain {shown_value(domain)} is in none of the rules; there is {known}")
         return engine
 
     def _wait(self) -> None:
@@ -118,19 +119,11 @@ class Limiter:
 def _checked_cost(cost: object) -> int:
     """`cost` as an int, for what is one without being of that very type. Raises InputError for everything else."""
     if isinstance(cost, bool) or not isinstance(cost, int):
-        raise InputError(f"cost is a whole number of units, not {_shown(cost)}; leave it out for the rule's default")
+        raise InputError(
+            f"cost is a whole number of units, not {shown_value(cost)}; leave it out for the rule's default"
+        )
     if cost < 0:
-        raise InputError(f"cost {_shown(cost)} is below 0; units are never given back by a request")
+        raise InputError(f"cost {shown_value(cost)} is below 0; units are never given back by a request")
     if cost > COST_MAX:
-        raise InputError(f"cost {_shown(cost)} is above {COST_MAX}, the largest there is; no limit admits as much")
+        raise InputError(f"cost {shown_value(cost)} is above {COST_MAX}, the largest there is; no limit admits as much")
     return int(cost)
-
-
-def _shown(value: object) -> str:
-    """A wrong argument for an error: as much of it as a person can read, and its type where that may be the mistake."""
-    try:
-        text = repr(value)
-    except ValueError:  # an int of more digits than Python prints
-        text = "a number of very many digits"
-    text = text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 3] + "..."
-    return text if isinstance(value, str) else f"{text} ({type(value).__name__})"
