@@ -87,7 +87,6 @@ def kind_of(node: Node) -> str:
 
 def read_document(file: str, text: str, problems: list[Problem]) -> Node | None:
     """The one document of `text`, or None when it cannot be read; what is wrong is appended to `problems`."""
-    text = text.removeprefix("\ufeff")
     if len(text) > CHARACTERS_MAX:
         problems.append(
             Problem(Place(file, 1), f"the file has {len(text)} characters, the most is {CHARACTERS_MAX}; divide it")

@@ -88,7 +88,17 @@ def test_the_number_of_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize(
     "text",
-    ["a: *b", "a: &x [1, 'b']\nc: *x\na: 2", "? [a]\n: b", "a: [\n", "\tb", "a: b: c", '"\\UFFFFFFFF"', "---\n---\n"],
+    [
+        "a: *b",
+        "a: &x [1, 'b']\nc: *x\na: 2",
+        "? [a]\n: b",
+        "a: [\n",
+        "\tb",
+        "a: b: c",
+        '"\\UFFFFFFFF"',
+        '"\\U00110000"',
+        "---\n---\n",
+    ],
 )
 def test_the_reader_written_in_python_agrees(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where libyaml is missing the same texts are refused in the same lines."""
