@@ -86,9 +86,7 @@ def split_pool(pool: Integers, demand: Floats) -> Integers:
     weights = np.where(total > 0, demand, 1.0)
     reached = np.cumsum(weights, axis=0)
     reached /= reached[-1]
-    borders = np.rint(reached * pool).astype(np.int64)
-    borders[-1] = pool
-    np.minimum(borders, pool, out=borders)
+    borders = np.rint(reached * pool).astype(np.int64)  # the last is exactly 1 x pool, a float holds it
     parts = np.diff(borders, axis=0, prepend=0)
     assert parts.min(initial=0) >= 0
     assert (parts.sum(axis=0) == pool).all(), "no unit of the pool is lost or doubled"
