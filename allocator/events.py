@@ -52,7 +52,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something to log: its name in the past tense, level "info", "warning" or "error", and its fields."""
+    """Something to log: its name in the past tense, level "debug", "info", "warning" or "error", and its fields."""
 
     name: str
     fields: Mapping[str, object]

@@ -302,7 +302,7 @@ class Leader:
             "generation": self.generation, "epoch": target, "quotas": len(planned.quotas),
             "cells": planned.cells, "contended": planned.contended, "edges": len(edges),
         }  # fmt: skip
-        return [*(self._send(link, planned) for link in self._links), Event("epoch_divided", fields)]
+        return [*(self._send(link, planned) for link in self._links), Event("epoch_divided", fields, "debug")]
 
     def _takes_part(self, edge: int, attached: dict[int, int], epoch: int) -> bool:
         last = self._history.last_epoch(edge)
