@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 
-from apportion.core.limit import EPOCH_NS
+from apportion.core.limit import BACKLOG_MAX, EPOCH_NS
 
 PERIODS_NS = {
     "s": EPOCH_NS,
@@ -34,8 +34,8 @@ DURATIONS_NS = {
 PERIOD_NS_MAX = 366 * 86_400 * EPOCH_NS
 """A longer period would leave less than one unit of burst exact, and nobody would live to see it kept."""
 
-UNITS_PER_SECOND_MAX = 2**32 - 1
-"""A plan's columns count units of an epoch in 32 bits (design 5.4)."""
+UNITS_PER_SECOND_MAX = (BACKLOG_MAX - 1) // 1_000_000
+"""9,007,199,254: the largest rate whose burst can be a whole second's worth and stay exact (design 4.2)."""
 
 NUMBER_MAX = 2**64 - 1
 """The largest number the wire can carry."""
