@@ -61,6 +61,8 @@ class Edge:
         self._link: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._flushing = False
+        self._was_ready = False
+        self._readiness = asyncio.Event()
 
     @property
     def ready(self) -> bool:
@@ -95,6 +97,11 @@ class Edge:
             asyncio.get_running_loop().call_soon(self._flush)
         return future
 
+    async def readiness_changed(self) -> None:
+        """Wait until `ready` has changed since the last call."""
+        await self._readiness.wait()
+        self._readiness.clear()
+
     async def start(self) -> None:
         """Begin to attach; returns at once. `ready` tells when it has."""
         self._link = asyncio.create_task(self._keep_attached())
@@ -118,6 +125,9 @@ class Edge:
         now_ns = self._clock()
         for command in self.agent.step(event, now_ns):
             self._perform(command)
+        if self.agent.ready != self._was_ready:
+            self._was_ready = self.agent.ready
+            self._readiness.set()
         wake = (self.agent.wake_ns(now_ns) - now_ns) / 1e9
         if self._timer is not None:
             self._timer.cancel()

@@ -1,0 +1,118 @@
+"""`apportion edge`: one agent at one location, with its front doors."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import Annotated
+
+import structlog
+import typer
+
+from apportion.commands.config_file import ConfigFile
+from apportion.core.errors import InputError
+from apportion.core.messages import Rules
+from apportion.core.rule import RuleSet
+from apportion.core.rules_file import parse_rules
+from apportion.edge.agent import Agent
+from apportion.edge.alone import Alone
+from apportion.edge.doors import Doors, open_doors
+from apportion.edge.edge import Edge, boottime_ns
+from apportion.listening import check_address, check_addresses
+from apportion.process import run_service, stop_signals, told_plainly
+from apportion.rules_path import load_rules
+
+log = structlog.get_logger("apportion.edge")
+
+NAME_MAX = 64
+"""Characters of --id and --location: they are written in every log line."""
+
+STOP_S = 5.0
+"""What requests under way get to be answered when the process is asked to stop."""
+
+
+@told_plainly
+def edge(
+    name: Annotated[str, typer.Option("--id", envvar="APPORTION_ID", metavar="NAME", help="Unique among edges.")],
+    location: Annotated[str, typer.Option(envvar="APPORTION_LOCATION", metavar="NAME", help="Where it runs.")],
+    region: Annotated[
+        str | None, typer.Option(envvar="APPORTION_REGION", metavar="ADDR[,ADDR...]", help="The region's replicas.")
+    ] = None,
+    rls: Annotated[
+        str, typer.Option(envvar="APPORTION_RLS", metavar="ADDR", help="Serve Envoy RLS and apportion.v1.Limiter here.")
+    ] = "127.0.0.1:8081",
+    alone: Annotated[bool, typer.Option("--alone", help="No region: one location, every limit decided here.")] = False,
+    rules: Annotated[
+        str | None,
+        typer.Option(envvar="APPORTION_RULES", metavar="PATH", help="With --alone: rules file, or a folder."),
+    ] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Answer requests near the user: from slices in hand where possible, by the region where necessary.
+
+    Stops cleanly on SIGTERM: health says not serving, requests under way are answered, unspent units go back, exit
+    code 0.
+
+    Examples:
+        apportion edge --id fra-1 --location frankfurt --region 127.0.0.1:7000 --rls 127.0.0.1:8081
+
+        apportion edge --id laptop --location here --alone --rules rules.yaml --rls 127.0.0.1:8081
+    """
+    checked_name("--id", name)
+    checked_name("--location", location)
+    check_address(rls)
+    if alone:
+        if region is not None or rules is None:
+            raise InputError("--alone runs without a region, from a file: give --rules PATH, and no --region")
+        ruleset = load_rules(rules)
+        run_service(lambda: serve_alone(ruleset, rls, name))
+        return
+    if region is None:
+        raise InputError("give --region ADDR[,ADDR...], or --alone with --rules PATH for a single location")
+    if rules is not None:
+        raise InputError("--rules goes with --alone: an attached edge gets its rules from the region")
+    addresses = check_addresses(region)
+    agent = Agent(name, location, secrets.randbits(53), _load)
+    run_service(lambda: serve(Edge(agent, addresses), rls, name))
+
+
+def checked_name(flag: str, name: str) -> str:
+    """`name` if it can be written on the wire and in a log line."""
+    if not name or len(name) > NAME_MAX or not name.isprintable():
+        raise InputError(f"{flag} is 1 to {NAME_MAX} printable characters, got {name!r}")
+    return name
+
+
+async def serve(edge: Edge, rls: str, name: str) -> None:
+    """Run an attached edge until SIGTERM or SIGINT."""
+    async with stop_signals() as stop:
+        doors = await open_doors(rls, edge)
+        await edge.start()
+        health = asyncio.create_task(_keep_health(edge, doors))
+        log.info("edge_started", edge=name, rls=doors.address)
+        await stop.wait()
+        log.info("edge_stopping", edge=name)
+        health.cancel()
+        await doors.close(STOP_S)
+        await edge.stop()
+
+
+async def serve_alone(ruleset: RuleSet, rls: str, name: str) -> None:
+    """Run an edge without a region until SIGTERM or SIGINT."""
+    async with stop_signals() as stop:
+        doors = await open_doors(rls, Alone(ruleset, boottime_ns))
+        await doors.set_serving(True)
+        log.info("edge_started", edge=name, rls=doors.address, alone=True)
+        await stop.wait()
+        log.info("edge_stopping", edge=name)
+        await doors.close(STOP_S)
+
+
+async def _keep_health(edge: Edge, doors: Doors) -> None:
+    while True:
+        await doors.set_serving(edge.ready)
+        await edge.readiness_changed()
+
+
+def _load(rules: Rules) -> RuleSet:
+    return parse_rules(rules.texts)
