@@ -47,9 +47,10 @@ class StoredBucket(Bucket):
         self.drain(now_ns)
         if limit.period_ns != self.limit.period_ns:
             period = limit.period_ticks
+            # No instant may drain twice, once in the old ticks and once in the new; an empty bucket is as good as none.
+            last = ceil_div(self.last * self.tick_ns, limit.tick_ns) if self.backlog else 0
+            self.last = max(last, now_ns // limit.tick_ns)
             self.backlog = ceil_div(self.backlog * period, self.period)
-            # Up: no instant may drain twice, once in the old ticks and once in the new.
-            self.last = ceil_div(self.last * self.tick_ns, limit.tick_ns)
             self.period = period
             self.tick_ns = limit.tick_ns
         self.limit = limit
@@ -154,7 +155,8 @@ class Buckets:
                 backlog -= bucket.units * (tick - bucket.last)
                 bucket.backlog = backlog = backlog if backlog > 0 else 0
             bucket.last = tick
-        if not cost:
+        if cost <= 0:
+            assert cost == 0, "a charge never gives back"
             return ChargesAnswer(count, (Charged(True, backlog, epoch),))
         step = cost * bucket.period
         room = bucket.capacity - backlog
@@ -192,7 +194,7 @@ class Buckets:
         """What the members ask by store key, each bucket drained to `now_ns`; a key that stands twice is summed."""
         needs: dict[bytes, _Need] = {}
         for member in members:
-            assert member.cost >= 0
+            assert member.cost >= 0, "a charge never gives back"
             need = needs.get(member.store_key)
             if need is not None:
                 assert need.bucket.limit == member.limit, "one request meets one limit of a quota"

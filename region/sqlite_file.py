@@ -36,12 +36,16 @@ OPERATOR_CODES = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLI
 
 
 class SqliteFile:
-    """The open file at `path`, held by this process. `created`: it was new; `last_ns`: the last time it records."""
+    """The open file at `path`, held by this process. `created`: it was new; `last_ns`: the last time it records.
+
+    `commits` counts transactions.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.created = False
         self.last_ns = 0
+        self.commits = 0
         self.register = Register()
         self._lock: int | None = None
         self._connection: sqlite3.Connection | None = None
@@ -168,6 +172,7 @@ class SqliteFile:
             if isinstance(error, sqlite3.Error):
                 raise StoreError(f"cannot write {self.path}: {error}; nothing of this batch was written") from error
             raise
+        self.commits += 1
         self._written_since_sweep += len(buckets)
         return results
 
