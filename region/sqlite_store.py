@@ -201,6 +201,8 @@ class SqliteStore:
                     continue
                 await self._serve(self._next_batch())
         finally:
+            # Also when a loop that ends cancels its tasks: nobody may wait for an owner that is gone.
+            self._open = False
             for call in self._calls:
                 _fail(call, StoreError(CLOSED))
 

@@ -317,3 +317,20 @@ class TestFaults:
         await store.close()
         assert await asyncio.gather(*calls) == [[1]] * 5
         assert select(world.path, "SELECT sum(units) FROM rollup") == [(6,)]
+
+    async def test_a_cancelled_owner_leaves_nobody_waiting(self, world: World) -> None:
+        """As when a loop ends: calls in flight and later ones hear of it, and the file is let go."""
+        store = world.make()
+        await store.open()
+        assert isinstance(store, SqliteStore)
+        assert store._owner is not None
+        call = asyncio.create_task(ask(store, one(b"k", SLOW)))
+        await asyncio.sleep(0)
+        store._owner.cancel()
+        with pytest.raises(StoreError):
+            await call
+        with pytest.raises(StoreError, match="closed"):
+            await ask(store, one(b"k", SLOW))
+        await store.close()
+        async with world.store() as again:
+            assert await admitted(again, one(b"k", SLOW)) == [1]
