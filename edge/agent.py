@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 
-import numpy as np
-
 from apportion.core.decision import Decision, Reason, Verdict
 from apportion.core.epoch import EpochClock
 from apportion.core.errors import RulesError
@@ -21,17 +19,14 @@ from apportion.core.messages import (
     AcquireAnswer,
     GroupAnswer,
     Hello,
-    Ids,
     Leave,
     Outcome,
     Refused,
-    Report,
     ReportAck,
     Return,
     Rules,
     Slices,
     Tick,
-    Units,
     Welcome,
 )
 from apportion.core.request import Application
@@ -40,8 +35,8 @@ from apportion.edge import verdicts as say
 from apportion.edge.crossing import RETRY_NS, Crossings, unanswered
 from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled
 from apportion.edge.holding import Holding, Taken
-from apportion.edge.holdings import Holdings, declare
-from apportion.edge.reporting import LATEST_NS, Pending, Reports
+from apportion.edge.holdings import Holdings
+from apportion.edge.reporting import LATEST_NS, Reports, columns, encode
 from apportion.edge.ticket import Ticket
 
 SILENT_NS = 1_500_000_000
@@ -83,10 +78,10 @@ class Agent:
         Call `step` soon after a ticket was given: the crossing leaves with the commands it returns.
         """
         epoch = self._roll(now_ns)
+        if not applications:
+            return Decision(True, ())
         if epoch is None:
-            return say.refusal(
-                [say.refused(each, Reason.UNAVAILABLE, say.UNAVAILABLE_RETRY_NS) for each in applications]
-            )
+            return say.unavailable(applications)
         holdings: list[Holding | None] = []
         refusals: dict[int, Verdict] = {}
         crossing: list[int] = []
@@ -233,7 +228,9 @@ class Agent:
         """When `step` must be called again at the latest, even if nothing happens."""
         wake = now_ns + 100_000_000
         for ticket in self._crossings.tickets():
-            wake = min(wake, ticket.deadline_ns, max(ticket.not_before_ns, now_ns + 1_000_000))
+            wake = min(wake, ticket.deadline_ns)
+            if ticket.not_before_ns > now_ns:  # else it left with the last step, or waits for the crossing under way
+                wake = min(wake, ticket.not_before_ns)
         return max(wake, now_ns)
 
     def leave(self, now_ns: int) -> list[Command]:
@@ -246,9 +243,9 @@ class Agent:
         for label, units in self._holdings.surrender(epoch).items():
             given = [(by_quota[quota], each) for quota, each in units.items() if each and quota in by_quota]
             if given:
-                commands.append(Send(Return(label, *_columns(given))))
+                commands.append(Send(Return(label, *columns(given))))
         self._reports.close(epoch)
-        commands += [Send(self._encode(pending)) for pending in self._reports.to_send(now_ns)]
+        commands += [Send(encode(pending, self._stream)) for pending in self._reports.to_send(now_ns)]
         return [*commands, Send(Leave())]
 
     def _connected(self, now_ns: int) -> list[Command]:
@@ -317,9 +314,8 @@ class Agent:
     def _answered(self, message: AcquireAnswer, now_ns: int) -> list[Command]:
         sent_ns = self._crossings.in_flight.sent_ns if self._crossings.in_flight else now_ns
         commands: list[Command] = []
-        by_id: dict[int, Holding] = {}
+        asked = self._crossings.asked_of(message)
         for ticket, group, after in self._crossings.arrive(message):
-            by_id.update((holding.id, holding) for holding, _ in ticket.members())
             outcome = unanswered(group)
             if after is None and outcome is Outcome.NO_PLAN:
                 ticket.not_before_ns = now_ns + RETRY_NS
@@ -329,8 +325,8 @@ class Agent:
             else:
                 commands.append(self._decided(ticket, group, after, sent_ns, now_ns))
         for lent in message.lent:
-            if lent.quota in by_id:
-                by_id[lent.quota].lend(lent.epoch, lent.units)
+            if lent.quota in asked:
+                asked[lent.quota].lend(lent.epoch, lent.units)
         return commands
 
     def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, sent_ns: int, now_ns: int) -> Settled:
@@ -387,27 +383,4 @@ class Agent:
             waits = any(ticket.epoch < epoch for ticket in self._crossings.tickets())
             if not waits or epoch - opened > 1 or now_ns - self.clock.start_ns(epoch) >= LATEST_NS:
                 self._reports.close(epoch - 1)
-        return [Send(self._encode(pending)) for pending in self._reports.to_send(now_ns)]
-
-    def _encode(self, pending: Pending) -> Report:
-        named = [holding for holding, _ in pending.demand] + [holding for holding, _, _ in pending.spent]
-        demand_ids, demand = _columns(pending.demand)
-        return Report(
-            pending.number,
-            pending.epoch,
-            declare(named, self._stream),
-            demand_ids,
-            demand,
-            np.array([holding.id for holding, _, _ in pending.spent], np.uint32),
-            np.array([label for _, label, _ in pending.spent], np.uint64),
-            np.array([units for _, _, units in pending.spent], np.uint64),
-            pending.crossings,
-            pending.degraded,
-        )
-
-
-def _columns(rows: Sequence[tuple[Holding, int]]) -> tuple[Ids, Units]:
-    return (
-        np.array([holding.id for holding, _ in rows], np.uint32),
-        np.array([units for _, units in rows], np.uint64),
-    )
+        return [Send(encode(pending, self._stream)) for pending in self._reports.to_send(now_ns)]

@@ -78,7 +78,8 @@ class Crossings:
     def arrive(self, answer: AcquireAnswer) -> Iterator[tuple[Ticket, GroupAnswer, int | None]]:
         """Deal out the answer to the crossing under way: each open ticket with its group's answer and, if it was
         admitted, how many of its group were admitted after it. Admitted requests go to open tickets first: one that
-        was answered meanwhile has no use for them. Nothing for an answer to any other crossing.
+        was answered meanwhile has no use for them. A peek charges nothing, so all of a group get its one answer.
+        Nothing for an answer to any other crossing.
         """
         flight = self.in_flight
         if flight is None or flight.number != answer.number or len(flight.groups) != len(answer.groups):
@@ -87,7 +88,15 @@ class Crossings:
         for tickets, group in zip(flight.groups, answer.groups, strict=True):
             open_tickets = [ticket for ticket in tickets if not ticket.settled]
             for place, ticket in enumerate(open_tickets):
-                yield ticket, group, group.admitted - 1 - place if place < group.admitted else None
+                before = 0 if ticket.peek else place
+                yield ticket, group, group.admitted - 1 - before if before < group.admitted else None
+
+    def asked_of(self, answer: AcquireAnswer) -> dict[int, Holding]:
+        """The holdings that the crossing under way asked for, by id; none when `answer` is to another one."""
+        flight = self.in_flight
+        if flight is None or flight.number != answer.number:
+            return {}
+        return {holding.id: holding for group in flight.groups for holding, _ in group[0].members()}
 
     def lose(self) -> list[Ticket]:
         """The stream is gone: returns the open tickets of the crossing under way, whose outcome nobody will ever
@@ -108,7 +117,8 @@ def unanswered(group: GroupAnswer) -> Outcome | None:
 
 def _group(tickets: list[Ticket]) -> Group:
     members = tuple(Member(holding.id, cost) for holding, cost in tickets[0].members())
-    return Group(len(tickets), members, tickets[0].peek)
+    peek = tickets[0].peek
+    return Group(1 if peek else len(tickets), members, peek)
 
 
 def _ahead(holdings: Iterable[Holding], left_ns: int, now_ns: int) -> tuple[tuple[int, int], ...]:

@@ -39,10 +39,12 @@ class Holding:
         "_window_past",
         "backlog",
         "backlog_ns",
+        "backlog_told_ns",
         "borrowed",
         "borrowed_epoch",
         "budget",
         "hold_cost",
+        "hold_told_ns",
         "hold_until_ns",
         "id",
         "key",
@@ -66,8 +68,10 @@ class Holding:
         self.borrowed_epoch = 0
         self.backlog: int | None = None
         self.backlog_ns = 0
+        self.backlog_told_ns = 0
         self.hold_cost = 0
         self.hold_until_ns = 0
+        self.hold_told_ns = 0
         self._window_ns = 0
         self._window_now = 0
         self._window_past = 0
@@ -119,26 +123,34 @@ class Holding:
     # --- what the region said
 
     def refusal_ns(self, cost: int, now_ns: int) -> int | None:
-        """Nanoseconds for which the region cannot admit `cost`, by what it said last; None: it might, so ask."""
-        wait = self.hold_until_ns - now_ns if cost >= self.hold_cost else 0
+        """Nanoseconds to wait where the region cannot admit `cost` yet, by what it said last; None: it might, so ask.
+
+        It is refused here only until it can have become possible at the earliest. The wait ends when it is possible for
+        sure: the region's state is as old as the answer at most, but may be as old as the question.
+        """
+        wait = 0
+        if cost >= self.hold_cost and self.hold_until_ns > now_ns:
+            wait = self.hold_told_ns - now_ns
         if self.backlog is not None:
             until_fits = retry_after_ns(self.limit, self.backlog, cost)
-            if until_fits is not None:
-                wait = max(wait, self.backlog_ns + until_fits - now_ns)
+            if until_fits is not None and self.backlog_ns + until_fits > now_ns:
+                wait = max(wait, self.backlog_told_ns + until_fits - now_ns)
         return wait if wait > 0 else None
 
     def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int) -> None:
-        """Take the region's answer. `asked_ns`: when it was asked; the state is not older than that, so waits are
-        counted from there and never end later than at the region.
+        """Take the region's answer. `asked_ns`: when it was asked; the state is not older than that, so what it rules
+        out is counted from there and never ends later than at the region.
         """
         if member.backlog is not None:
-            self.backlog, self.backlog_ns = member.backlog, asked_ns
-        if member.outcome is Outcome.OVER_LIMIT:
-            start = asked_ns if member.store else now_ns
-            until = max(start + (member.wait_ns or 0), now_ns + HOLD_NS)
-            if now_ns >= self.hold_until_ns or cost < self.hold_cost:
-                self.hold_cost = cost
-            self.hold_until_ns = until
+            self.backlog, self.backlog_ns, self.backlog_told_ns = member.backlog, asked_ns, now_ns
+        if member.outcome is not Outcome.OVER_LIMIT:
+            return
+        # A larger cost has to wait longer, which says nothing of the smaller one that is held already.
+        if now_ns >= self.hold_until_ns or cost <= self.hold_cost:
+            wait = member.wait_ns or 0
+            self.hold_cost = cost
+            self.hold_until_ns = max((asked_ns if member.store else now_ns) + wait, now_ns + HOLD_NS)
+            self.hold_told_ns = now_ns + max(wait, HOLD_NS)
 
     def region_remaining(self, now_ns: int) -> int | None:
         """Units the region's bucket holds at least, were nobody else spending, by what it said last; None: not

@@ -8,10 +8,15 @@ never acknowledged is counted by the region as spent in full.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from apportion.core.limit import EPOCH_NS
+from apportion.core.messages import Ids, Report, Units
 from apportion.edge.holding import Holding
+from apportion.edge.holdings import declare
 
 LATEST_NS = 300_000_000
 """A report leaves at most this long after its epoch's end, whatever still waits."""
@@ -124,3 +129,29 @@ class Reports:
         """Drop counts that belong to rules no longer in force; what is closed already stays."""
         self._demand.clear()
         self._spent.clear()
+
+
+def encode(pending: Pending, stream: int) -> Report:
+    """The report as it is sent on that stream, with the declarations that the stream still needs."""
+    named = [holding for holding, _ in pending.demand] + [holding for holding, _, _ in pending.spent]
+    demand_ids, demand = columns(pending.demand)
+    return Report(
+        pending.number,
+        pending.epoch,
+        declare(named, stream),
+        demand_ids,
+        demand,
+        np.array([holding.id for holding, _, _ in pending.spent], np.uint32),
+        np.array([label for _, label, _ in pending.spent], np.uint64),
+        np.array([units for _, _, units in pending.spent], np.uint64),
+        pending.crossings,
+        pending.degraded,
+    )
+
+
+def columns(rows: Sequence[tuple[Holding, int]]) -> tuple[Ids, Units]:
+    """Rows of a message: ids and units."""
+    return (
+        np.array([holding.id for holding, _ in rows], np.uint32),
+        np.array([units for _, units in rows], np.uint64),
+    )
