@@ -61,6 +61,12 @@ from apportion.region.sessions import NAMES_MAX, SUPERSEDED_KEPT, AllocatorSessi
 from apportion.region.store import RollupRow
 
 
+AHEAD_MAX = 2
+"""Labels further beyond the region's own epoch than this were never lent here: edges follow the region's clock, and
+one whose clock went back while it was away finds them ahead of it by no more.
+"""
+
+
 class Authority:
     """One region replica. `replica` is its random incarnation; `register` the store's register when it started."""
 
@@ -249,9 +255,15 @@ class Authority:
             message.spent_ids.tolist(), message.spent_epoch.tolist(), message.spent.tolist(), strict=True
         ):
             quota = edge.names.get(identity)
-            known = self.table.find(quota, self.epoch) if quota is not None else None
-            if known is None:
-                return _refuse(edge.session, f"report {message.number} names a quota that limits nothing", retry=True)
+            if quota is None:
+                return _refuse(edge.session, f"report {message.number} names a quota never declared", retry=True)
+            known = self.table.find(quota, self.epoch)
+            if known is None or label > self.epoch + AHEAD_MAX:
+                # A rule that was in force when the units were spent, or labels of a store that is gone. The edge
+                # resends the report until it is acknowledged, so the rest of it must count.
+                fields = (("edge", edge.hello.edge), ("rule", quota.rule), ("epoch", label), ("units", units))
+                commands.append(Note("warning", "report_row_left_out", fields))
+                continue
             rows.append(RollupRow(known.store_key, label, units))
             issued = self.ledger.issued_to(label, edge.incarnation, known.id)
             if units > issued and label > self.epoch - EPOCHS_KEPT and label > self.lending.kept_through:
@@ -327,13 +339,12 @@ class Authority:
         return _refuse(session, "the first message of a stream is AllocatorHello, and only the first", retry=False)
 
     def _plan(self, peer: AllocatorSession, plan: Plan, now_ns: int) -> list[Command]:
-        problem = peer.learn(plan.names, self.table, self.epoch)
+        peer.learn(plan.names, self.table, self.epoch)
         mark = self.register.mark(plan.epoch)
         if plan.epoch in self.lending.plans or plan.epoch < self.epoch:
             return []
-        if problem is None and (
-            mark is None or mark.kind is not EpochKind.PLANNED or mark.generation != plan.generation
-        ):
+        problem = None
+        if mark is None or mark.kind is not EpochKind.PLANNED or mark.generation != plan.generation:
             problem = "the epoch is not claimed under the plan's generation"
         if problem is None and plan.rules_version != self.rules.version:
             problem = f"made for rules version {plan.rules_version}, in force is {self.rules.version}"

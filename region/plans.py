@@ -5,6 +5,7 @@ A plan is complete for its epoch and arrives at most once (design 5.4); a second
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,12 +69,12 @@ class Ledger:
                 del table[epoch]
 
 
-def hold_plan(plan: Plan, replica: int, to_local: Ids, table: QuotaTable) -> HeldPlan | str:
-    """Translate `plan` to local ids (`to_local[leader id]`) and check that each quota sums to its Q_k; a text on
+def hold_plan(plan: Plan, replica: int, to_local: Callable[[Ids], Ids], table: QuotaTable) -> HeldPlan | str:
+    """Translate `plan` to local ids (`to_local` of the leader's) and check that each quota sums to its Q_k; a text on
     failure.
     """
-    columns = {column.holder: (to_local[column.ids], column.units) for column in plan.columns}
-    held = (to_local[plan.held_ids], plan.held)
+    columns = {column.holder: (to_local(column.ids), column.units) for column in plan.columns}
+    held = (to_local(plan.held_ids), plan.held)
     ids = np.concatenate([no_ids(), held[0], *(ids for ids, _ in columns.values())])
     units = np.concatenate([no_units(), held[1], *(units for _, units in columns.values())])
     named, row = np.unique(ids, return_inverse=True)

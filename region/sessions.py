@@ -11,6 +11,9 @@ from apportion.region.quotas import QuotaTable
 NAMES_MAX = 1 << 20
 """Names one peer may have declared at once on a stream."""
 
+UNKNOWN = 2**32 - 1
+"""In place of an id of this region: no quota. Above every id of the wire."""
+
 SUPERSEDED_KEPT = 1_000
 """Incarnations remembered as replaced by a newer process with the same --id."""
 
@@ -40,27 +43,32 @@ class EdgeSession:
 
 
 class AllocatorSession:
-    """One allocator's stream. `to_local[id]` is this region's id of the quota that the allocator calls `id`."""
+    """One allocator's stream."""
 
     def __init__(self, session: int, hello: AllocatorHello) -> None:
         self.session = session
         self.hello = hello
         self.declared = Declared()
-        self.to_local: Ids = np.empty(0, np.uint32)
+        self._to_local: Ids = np.empty(0, np.uint32)
 
-    def learn(self, names: tuple[QuotaName, ...], table: QuotaTable, epoch: int) -> str | None:
-        """Take the allocator's declarations; a text when one names no limited quota."""
+    def learn(self, names: tuple[QuotaName, ...], table: QuotaTable, epoch: int) -> None:
+        """Take the allocator's declarations; what limits nothing here, or was never declared, is UNKNOWN."""
         if not names:
-            return None
+            return
         size = max(name.id for name in names) + 1
-        if size > len(self.to_local):
-            self.to_local = np.concatenate([self.to_local, np.zeros(size - len(self.to_local), np.uint32)])
+        if size > len(self._to_local):
+            more = np.full(size - len(self._to_local), UNKNOWN, np.uint32)
+            self._to_local = np.concatenate([self._to_local, more])
         for name in names:
             known = table.find(name.quota, epoch)
-            if known is None:
-                return f"the plan names {name.quota.rule}, which limits nothing here"
-            self.to_local[name.id] = known.id
-        return None
+            self._to_local[name.id] = UNKNOWN if known is None else known.id
+
+    def to_local(self, ids: Ids) -> Ids:
+        """This region's ids of the quotas that the allocator calls `ids`; UNKNOWN where there is none."""
+        local = np.full(len(ids), UNKNOWN, np.uint32)
+        inside = ids < len(self._to_local)
+        local[inside] = self._to_local[ids[inside]]
+        return local
 
 
 class Declared:
