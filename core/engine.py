@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from apportion.core.decision import Decision, Verdict
+from apportion.core.limit import BACKLOG_MAX
 from apportion.core.plans import MEMO_MAX, Part, Plan, Plans, chain
 from apportion.core.request import Application
 from apportion.core.rule import Domain
-from apportion.core.table import CLOSED, Table, behind_ns
-from apportion.core.verdicts import LocalDecision, Seen, fits, unchain, verdict_of, verdict_without_room
+from apportion.core.table import Table, behind_ns
+from apportion.core.verdicts import LocalDecision, Seen, fits, verdict_of, verdict_without_room
 
 KEYS_MAX = 1_000_000
 """Buckets kept: about 400 bytes each with a short key."""
@@ -68,7 +69,8 @@ class Engine:
         if peek:
             return self._settle(chain(plan), _costs(plan, cost), now_ns, peek)
         # This is Bucket.drain, admits and charge written out, for calling them would double the cost of a decision. It
-        # charges as it goes; a part that does not pass, for whatever reason, leaves the rest to `_not_passed`.
+        # charges as it goes, and takes all back where a part refuses: most requests pass.
+        allowed = True
         part = plan
         seen: Seen = None
         elapsed = 0
@@ -82,26 +84,29 @@ class Engine:
                 if backlog < 0:
                     backlog = 0
             elif elapsed:
-                return self._not_passed(plan, cost, now_ns, seen)
+                return self._start_over(plan, cost, now_ns, seen)
             if cost is None:
                 after = backlog + part.charge_default
             elif cost <= part.cost_max:
                 after = backlog + cost * part.period
             else:
-                return self._not_passed(plan, cost, now_ns, seen)
+                after = BACKLOG_MAX
             if after > bucket.capacity:
-                return self._not_passed(plan, cost, now_ns, seen)
+                if bucket.capacity < 0:
+                    return self._start_over(plan, cost, now_ns, seen)
+                allowed = False
             bucket.backlog = after
             bucket.last = tick
-            seen = (backlog, seen)
+            seen = (part, backlog, seen)
             part = part.following
+        if not allowed:
+            _take_back(seen)
         # Only where the last bucket had a pause: its few ticks are quicker to compare than an instant, and a table that
         # is hit without a pause can wait.
         if elapsed > PAUSE_TICKS and now_ns >= self._sweep_at_ns:
             self.sweep(now_ns, SWEEP_STEPS)
         decision: LocalDecision = LocalDecision()
-        decision.allowed = True
-        decision.plan = plan
+        decision.allowed = allowed
         decision.seen = seen
         decision.cost = cost
         return decision
@@ -129,25 +134,10 @@ class Engine:
         self._sweep_at_ns = now_ns + SWEEP_EVERY_NS
         self._table.sweep(now_ns, steps)
 
-    def _not_passed(self, plan: Plan, cost: int | None, now_ns: int, seen: Seen) -> Decision:
-        """What follows when the fast path met a part that did not pass, with the charges of those in `seen` made."""
-        parts = chain(plan)
-        for part, backlog in zip(parts, unchain(seen), strict=False):
-            part.bucket.backlog = backlog
-        seen = None
-        for part in parts:
-            bucket = part.bucket
-            seen = (bucket.drain(now_ns), seen)
-            if bucket.capacity == CLOSED or bucket.last > now_ns // part.tick_ns:
-                return self._settle(parts, _costs(plan, cost), now_ns, peek=False)
-        if now_ns >= self._sweep_at_ns:
-            self.sweep(now_ns, SWEEP_STEPS)
-        decision: LocalDecision = LocalDecision()
-        decision.allowed = False
-        decision.plan = plan
-        decision.seen = seen
-        decision.cost = cost
-        return decision
+    def _start_over(self, plan: Plan, cost: int | None, now_ns: int, seen: Seen) -> Decision:
+        """Leave to `_settle` what the fast path has no answer to: a closed bucket, or one that is ahead of `now_ns`."""
+        _take_back(seen)
+        return self._settle(chain(plan), _costs(plan, cost), now_ns, peek=False)
 
     def _settle(self, parts: Sequence[Part], costs: Sequence[int], now_ns: int, peek: bool) -> Decision:
         """The whole of a decision, for any state of keys and clock: what the fast path does and all it leaves out."""
@@ -186,6 +176,13 @@ class Engine:
             self._table.make_room(len(parts), now_ns)
             new = _new_parts(parts, costs)
         return new
+
+
+def _take_back(seen: Seen) -> None:
+    """Give each bucket the backlog that it was seen with."""
+    while seen is not None:
+        part, backlog, seen = seen
+        part.bucket.backlog = backlog
 
 
 def _costs(plan: Plan, cost: int | None) -> list[int]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from apportion.core.bucket import retry_after_ns
 from apportion.core.decision import Decision, Reason, Verdict
 from apportion.core.limit import ceil_div
-from apportion.core.plans import Part, Plan, chain
+from apportion.core.plans import Part
 
-Seen = tuple[int, "Seen"] | None
-"""Backlogs that a decision saw before its own charge, in unit-ticks, the last part's first: cheaper than any list."""
+Seen = tuple[Part, int, "Seen"] | None
+"""Parts, each with the backlog a decision saw there before its own charge, the last part first: cheaper than a list."""
 
 
 class LocalDecision(Decision):
@@ -22,10 +22,9 @@ class LocalDecision(Decision):
     Made without arguments and filled by assignment: an `__init__` in Python would cost a sixth of the whole decision.
     """
 
-    __slots__ = ("cost", "plan", "seen")
+    __slots__ = ("cost", "seen")
     __init__ = object.__init__
 
-    plan: Plan
     seen: Seen
     cost: int | None
 
@@ -35,21 +34,14 @@ class LocalDecision(Decision):
         try:
             return self._verdicts
         except AttributeError:
-            parts = chain(self.plan)
-            self._verdicts = tuple(
-                verdict_of(part, part.rule.cost_default if self.cost is None else self.cost, backlog, self.allowed)
-                for part, backlog in zip(parts, unchain(self.seen), strict=True)
-            )
+            verdicts = []
+            seen = self.seen
+            while seen is not None:
+                part, backlog, seen = seen
+                cost = part.rule.cost_default if self.cost is None else self.cost
+                verdicts.append(verdict_of(part, cost, backlog, self.allowed))
+            self._verdicts = tuple(reversed(verdicts))
             return self._verdicts
-
-
-def unchain(seen: Seen) -> list[int]:
-    """Backlogs, the first part's first."""
-    backlogs = []
-    while seen is not None:
-        backlog, seen = seen
-        backlogs.append(backlog)
-    return backlogs[::-1]
 
 
 def fits(part: Part, cost: int, backlog: int) -> bool:
