@@ -161,7 +161,7 @@ def _rate_limit(domain: str) -> dict[str, Any]:
 
 def _cluster(name: str, address: str, *, http2: bool) -> dict[str, Any]:
     """One service; `http2` as gRPC needs it."""
-    version = {"http2_protocol_options": {}} if http2 else {"http_protocol_options": {}}
+    version: dict[str, Any] = {"http2_protocol_options": {}} if http2 else {"http_protocol_options": {}}
     options = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
     return {
         "name": name,

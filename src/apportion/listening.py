@@ -58,8 +58,8 @@ async def listen(
     check_address(address)
     _check_free(address)
     # Without this two processes could share a port on Linux, and each would get half of the calls.
-    options = [*CHANNEL_OPTIONS, ("grpc.max_receive_message_length", message_bytes_max), ("grpc.so_reuseport", 0)]
-    server = grpc.aio.server(options=options, interceptors=list(interceptors))
+    options = dict(CHANNEL_OPTIONS) | {"grpc.max_receive_message_length": message_bytes_max, "grpc.so_reuseport": 0}
+    server = grpc.aio.server(options=list(options.items()), interceptors=list(interceptors))
     register(server)
     try:
         port = server.add_insecure_port(address)
