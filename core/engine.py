@@ -66,6 +66,8 @@ class Engine:
                 plan = plans.resolve(dimensions)
         except (KeyError, TypeError):
             plan = plans.resolve(dimensions)
+        if plan is None:
+            return Decision(True, ())
         if peek:
             return self._settle(chain(plan), _costs(plan, cost), now_ns, peek)
         # This is Bucket.drain, admits and charge written out, for calling them would double the cost of a decision. It
@@ -73,8 +75,7 @@ class Engine:
         allowed = True
         part = plan
         seen: Seen = None
-        elapsed = 0
-        while part is not None:
+        while True:
             bucket = part.bucket
             backlog = bucket.backlog
             tick = now_ns // part.tick_ns
@@ -97,9 +98,13 @@ class Engine:
                 allowed = False
             bucket.backlog = after
             bucket.last = tick
+            following = part.following
+            if following is None:
+                break
             seen = (part, backlog, seen)
-            part = part.following
+            part = following
         if not allowed:
+            bucket.backlog = backlog
             _take_back(seen)
         # Only where the last bucket had a pause: its few ticks are quicker to compare than an instant, and a table that
         # is hit without a pause can wait.
@@ -107,6 +112,8 @@ class Engine:
             self.sweep(now_ns, SWEEP_STEPS)
         decision: LocalDecision = LocalDecision()
         decision.allowed = allowed
+        decision.part = part
+        decision.backlog = backlog
         decision.seen = seen
         decision.cost = cost
         return decision
@@ -134,7 +141,7 @@ class Engine:
         self._sweep_at_ns = now_ns + SWEEP_EVERY_NS
         self._table.sweep(now_ns, steps)
 
-    def _start_over(self, plan: Plan, cost: int | None, now_ns: int, seen: Seen) -> Decision:
+    def _start_over(self, plan: Part, cost: int | None, now_ns: int, seen: Seen) -> Decision:
         """Leave to `_settle` what the fast path has no answer to: a closed bucket, or one that is ahead of `now_ns`."""
         _take_back(seen)
         return self._settle(chain(plan), _costs(plan, cost), now_ns, peek=False)

@@ -13,18 +13,21 @@ from apportion.core.limit import ceil_div
 from apportion.core.plans import Part
 
 Seen = tuple[Part, int, "Seen"] | None
-"""Parts, each with the backlog a decision saw there before its own charge, the last part first: cheaper than a list."""
+"""Parts, each with the backlog a decision saw there before its own charge, the last one first: cheaper than a list."""
 
 
 class LocalDecision(Decision):
-    """A decision of the engine's fast path: what it saw, and neither a clock nor a word of what it means.
+    """A decision of the engine's fast path: what it saw, and not a word yet of what that means.
 
+    `part` is the last part of the plan, `backlog` what its bucket held, `seen` the same of those before it.
     Made without arguments and filled by assignment: an `__init__` in Python would cost a sixth of the whole decision.
     """
 
-    __slots__ = ("cost", "seen")
+    __slots__ = ("backlog", "cost", "part", "seen")
     __init__ = object.__init__
 
+    part: Part
+    backlog: int
     seen: Seen
     cost: int | None
 
@@ -35,7 +38,7 @@ class LocalDecision(Decision):
             return self._verdicts
         except AttributeError:
             verdicts = []
-            seen = self.seen
+            seen: Seen = (self.part, self.backlog, self.seen)
             while seen is not None:
                 part, backlog, seen = seen
                 cost = part.rule.cost_default if self.cost is None else self.cost

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apportion.core.engine import Engine
+from apportion.core.key import encode_key
 from apportion.core.limit import RateLimit
 from apportion.core.request import Application
-from apportion.core.rule import Domain, Rule
+from apportion.core.rule import Domain
+from apportion.core.table import LocalBucket
 from tests.core.engine_model import Model
 from tests.in_process import HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, T0, domain_of, rule_text
 
@@ -48,31 +50,51 @@ def entitled(limit: RateLimit, log: Iterable[tuple[int, int]]) -> bool:
     return True
 
 
+def table(engine: Engine) -> dict[tuple[str, bytes], LocalBucket]:
+    """The buckets there are, by rule and encoded key."""
+    return {
+        (rule, name): bucket
+        for rule, quotas in engine._plans._quotas.items()
+        for name, bucket in quotas.buckets.items()
+    }
+
+
 def run(domain: Domain, ops: list[Op], keys_max: int = 1000, memo_max: int = 3) -> list[tuple[object, ...]]:
     """Every number of every decision; and, for any rule and key, that no more was admitted than its limit entitles to.
 
-    An interval is measured by the latest instant anybody has shown so far, for time that went back is no time.
+    Time that a clock shows twice passes once: an admission counts at the latest instant that its bucket was shown, by a
+    decision or when one was dropped as drained.
     """
     engine = Engine(domain, keys_max, memo_max=memo_max)
-    now_ns = latest_ns = T0 + 2 * HOUR
-    log: dict[tuple[Rule, tuple[str, ...]], list[tuple[int, int]]] = defaultdict(list)
+    now_ns = T0 + 2 * HOUR
+    shown: dict[tuple[str, bytes], int] = defaultdict(int)
+    log: dict[tuple[str, bytes], list[tuple[int, int]]] = defaultdict(list)
     seen: list[tuple[object, ...]] = []
     for request, cost, step, peek, sweep in ops:
         now_ns = max(now_ns + step, T0)
-        latest_ns = max(latest_ns, now_ns)
+        before = table(engine)
         if sweep:
             engine.sweep(now_ns, sweep)
         decision = engine.decide(request, cost, now_ns, peek)
+        after = table(engine)
+        for quota, bucket in before.items():
+            if after.get(quota) is not bucket:
+                shown[quota] = max(shown[quota], now_ns)
         assert decision.allowed == all(verdict.allowed for verdict in decision.verdicts)
         for verdict in decision.verdicts:
             assert verdict.charged == (decision.allowed and not peek and verdict.cost > 0)
+            quota = verdict.rule.name, encode_key(verdict.key)
+            if quota in after:
+                shown[quota] = max(shown[quota], now_ns)
             if verdict.charged:
-                log[verdict.rule, verdict.key].append((latest_ns, verdict.cost))
+                log[quota].append((shown[quota], verdict.cost))
         seen.append((decision.allowed, *decision.verdicts))
-        assert engine.keys <= keys_max
-    for (rule, _), admissions in log.items():
-        assert isinstance(rule.limit, RateLimit)
-        assert entitled(rule.limit, admissions)
+        assert engine.keys == len(after) <= keys_max
+    limits = {rule.name: rule.limit for rule in domain.rules}
+    for (name, _), admissions in log.items():
+        limit = limits[name]
+        assert isinstance(limit, RateLimit)
+        assert entitled(limit, admissions)
     return seen
 
 
