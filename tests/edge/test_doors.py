@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from apportion.core.decision import Decision
 from apportion.core.errors import InputError
+from apportion.core.match import Matcher
 from apportion.core.request import Application
 from apportion.edge.doors import open_doors
 from tests.doors import Opened, Waiting, opened, refusal, rls_request
@@ -77,12 +79,19 @@ async def test_a_message_above_the_bound_is_refused_unread() -> None:
     assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
+class Wordy(Waiting):
+    """A decider with an error text longer than a header may be, in a script that takes twelve bytes a character."""
+
+    def matcher(self, domain: str) -> Matcher:
+        raise InputError("\U0001f600" * 2**16)
+
+
 async def test_an_error_text_of_any_length_arrives() -> None:
-    """What a caller sent comes back cut, in any script, or gRPC would refuse the trailers."""
-    async with opened(TENANT) as doors:
-        code, details = await refusal(doors.limit({"tenant": "a"}, domain="\U0001f600" * 2**16))
-    assert code is grpc.StatusCode.NOT_FOUND
-    assert len(details) < 600
+    """It comes cut; whole, gRPC would refuse the trailers and the caller would get another status."""
+    async with opened(Wordy()) as doors:
+        code, details = await refusal(doors.limit({"tenant": "contoso"}))
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert details == "\U0001f600" * 497 + "..."
 
 
 class Nonsense(Waiting):
@@ -184,6 +193,16 @@ async def test_a_port_in_use_is_named_with_the_fix(capfd: pytest.CaptureFixture[
         f"that has this one"
     )
     assert capfd.readouterr() == ("", "")
+
+
+async def test_no_other_process_can_share_the_port() -> None:
+    """Linux would let one in that asks for it, and give it half of the calls, if our server had asked too."""
+    async with opened(TENANT) as doors:
+        host, _, port = doors.doors.address.rpartition(":")
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            with pytest.raises(OSError, match="in use"):
+                other.bind((host, int(port)))
 
 
 async def test_a_socket_that_a_process_serves_is_not_taken_from_it(tmp_path: Path) -> None:
