@@ -1,0 +1,57 @@
+"""What is asked in the fault world: random requests at random edges, by rules and rates that a seed chose."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.faults.rules import application
+from tests.faults.world import SECOND, World
+
+RATES = {"exact": 40, "fifty": 50, "hundred": 100, "odd": 22, "pair": 15, "slow": 2}
+"""Limits in units a second."""
+
+TOGETHER = (("exact", "hundred"), ("fifty", "hundred"), ("free", "odd"), ("exact", "fifty", "odd"), ("fifty", "slow"))
+
+
+class Load:
+    """Poisson requests for single rules until `until_ns`; unless `factor` sets their demand, some for several rules."""
+
+    def __init__(self, world: World, until_ns: int, factor: float | None = None) -> None:
+        self.world = world
+        self.until_ns = until_ns
+        random = world.random
+        self._edges = range(len(world.edges))
+        self.factors = {name: factor or random.choice((0.3, 1.0, 1.4, 2.2)) for name in RATES}
+        self._skew = {name: [random.random() ** 3 + 0.02 for _ in self._edges] for name in RATES}
+        for name, rate in RATES.items():
+            self._later(partial(self._single, name), rate * self.factors[name] / 1.45)
+        if factor is None:
+            self._later(self._several, 10.0)
+
+    def _later(self, work: partial[None] | object, rate: float) -> None:
+        assert callable(work)
+        when = self.world.now_ns + int(self.world.random.expovariate(rate) * SECOND)
+        if when < self.until_ns:
+            self.world.at(when, partial(self._again, work, rate))
+
+    def _again(self, work: object, rate: float) -> None:
+        assert callable(work)
+        work()
+        self._later(work, rate)
+
+    def _cost(self) -> int:
+        random = self.world.random
+        kind = random.random()
+        if kind < 0.8:
+            return 1
+        return random.randrange(1, 6) if kind < 0.995 else random.choice((0, 20, 200, 2**64 - 1))
+
+    def _single(self, name: str) -> None:
+        at = self.world.random.choices(self._edges, self._skew[name])[0]
+        self.world.edges[at].ask((application(name, self._cost()),))
+
+    def _several(self) -> None:
+        random = self.world.random
+        names = random.choice(TOGETHER)
+        applications = tuple(application(name, self._cost()) for name in names)
+        random.choice(self.world.edges).ask(applications, peek=random.random() < 0.2)

@@ -1,0 +1,150 @@
+"""What every process of the fault world has: a life that can end, a pause from which it wakes, a clock of its own, and
+a trap that strikes at one chosen point between two of its commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.faults.world import World
+
+
+class Clock:
+    """A monotonic clock that started at some other time and runs at a slightly other speed."""
+
+    def __init__(self, offset_ns: int, millionths: int) -> None:
+        self._offset_ns = offset_ns
+        self._millionths = millionths
+
+    def read(self, true_ns: int) -> int:
+        """What this clock shows."""
+        return self._offset_ns + true_ns + true_ns * self._millionths // 1_000_000
+
+    def when(self, shown_ns: int) -> int:
+        """When it shows that, rounded up."""
+        return -(-(shown_ns - self._offset_ns) * 1_000_000 // (1_000_000 + self._millionths)) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """Strikes once, when a command that `fits` is about to be performed, or has been (`after`)."""
+
+    fits: Callable[[Any], bool]
+    after: bool
+    strike: Callable[[], None]
+
+
+class Node:
+    """A process: `handle(event)` performs what its core answers."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.life = 0
+        self.up = False
+        self.paused_ns = 0
+        self.blocked_ns = 0
+        self.trap: Trap | None = None
+        self.clock = Clock(world.random.randrange(10**12), world.random.randrange(-200, 201))
+        self._deferred: list[Callable[[], None]] = []
+        self._timer = 0
+
+    @property
+    def now_ns(self) -> int:
+        """This node's own clock."""
+        return self.clock.read(self.world.now_ns)
+
+    def start(self) -> None:
+        """Begin a life."""
+        raise NotImplementedError
+
+    def core(self, event: Any) -> Sequence[Any]:
+        """Hand the event to the core."""
+        raise NotImplementedError
+
+    def act(self, command: Any) -> None:
+        """Perform one command."""
+        raise NotImplementedError
+
+    def wake_ns(self) -> int:
+        """When the core wants to be polled, on this node's clock."""
+        raise NotImplementedError
+
+    def poll(self) -> Any:
+        """The event that says that time passed."""
+        raise NotImplementedError
+
+    def feed(self, event: Any) -> None:
+        """Let an event happen to this node, after its pause if it has one."""
+        self._soon(partial(self._handle, event))
+
+    def pause(self, duration_ns: int) -> None:
+        """Stop for a while, as a process does whose machine is suspended; it knows nothing of it."""
+        self.paused_ns = self.world.now_ns + duration_ns
+        self.world.at(self.paused_ns, partial(self._wake, self.life))
+
+    def crash(self) -> None:
+        """Die at once."""
+        self.up = False
+        self.life += 1
+        self.trap = None
+        self.paused_ns = 0
+        self._deferred.clear()
+
+    def _soon(self, work: Callable[[], None]) -> None:
+        if not self.up:
+            return
+        if self.paused_ns > self.world.now_ns or self._deferred:
+            self._deferred.append(work)
+        else:
+            work()
+
+    def _wake(self, life: int) -> None:
+        if life != self.life or self.paused_ns > self.world.now_ns:
+            return
+        deferred, self._deferred = self._deferred, []
+        for at, work in enumerate(deferred):
+            if self.life != life:
+                return
+            work()
+            if self.paused_ns > self.world.now_ns:
+                self._deferred = deferred[at + 1 :] if not self._deferred else self._deferred + deferred[at + 1 :]
+                return
+
+    def _handle(self, event: Any) -> None:
+        self.perform(self.core(event))
+        if self.up:
+            self._timer += 1
+            when = max(self.clock.when(self.wake_ns()), self.world.now_ns + 1)
+            self.world.at(when, partial(self._timed, self.life, self._timer))
+
+    def _timed(self, life: int, timer: int) -> None:
+        if life == self.life and timer == self._timer:
+            self.feed(self.poll())
+
+    def perform(self, commands: Sequence[Any]) -> None:
+        """Perform commands in order, as far as this life goes."""
+        life = self.life
+        for at, command in enumerate(commands):
+            struck = self._strike(command, after=False)
+            if self.life != life:
+                return
+            if struck and self.paused_ns > self.world.now_ns:
+                self._deferred.insert(0, partial(self.perform, commands[at:]))
+                return
+            self.act(command)
+            self._strike(command, after=True)
+            if self.life != life:
+                return
+
+    def _strike(self, command: Any, after: bool) -> bool:
+        trap = self.trap
+        if trap is None or trap.after != after or not trap.fits(command):
+            return False
+        self.trap = None
+        trap.strike()
+        return True

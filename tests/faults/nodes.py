@@ -1,0 +1,317 @@
+"""The three kinds of process, each a product core with a shell that stands in for sockets and timers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from apportion.allocator import events as allocating
+from apportion.core.decision import Decision
+from apportion.core.messages import AcquireAnswer, Slices
+from apportion.core.request import Application
+from apportion.edge import events as edging
+from apportion.edge.agent import Agent
+from apportion.region import events as regional
+from tests.faults.network import MS, Stream
+from tests.faults.node import Clock, Node
+from tests.faults.rules import RULES, load
+from tests.faults.store import Disk, DiskStore
+
+if TYPE_CHECKING:
+    from tests.faults.world import World
+
+
+class Client(Node):
+    """A node that keeps one stream to the region."""
+
+    kind = ""
+
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__(world, name)
+        self.stream: Stream | None = None
+
+    def start(self) -> None:
+        """Begin a life."""
+        self.up = True
+        self._connect_soon()
+
+    def crash(self) -> None:
+        """Die; the kernel closes the stream."""
+        super().crash()
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            stream.cut()
+
+    def heard(self, stream: Stream, message: Any) -> None:
+        """A message of the region arrives."""
+        self._soon(partial(self._heard, stream, message))
+
+    def lost(self, stream: Stream) -> None:
+        """The stream has ended."""
+        self._soon(partial(self._lost, stream))
+
+    def _heard(self, stream: Stream, message: Any) -> None:
+        if stream is self.stream:
+            self._handle(self.received(message))
+
+    def _lost(self, stream: Stream) -> None:
+        if stream is self.stream:
+            self.stream = None
+            self._handle(self.stream_lost())
+            self._connect_soon()
+
+    def _connect_soon(self) -> None:
+        pause = self.world.random.randrange(100 * MS, 500 * MS)
+        self.world.at(self.world.now_ns + pause, partial(self._connect, self.life))
+
+    def _connect(self, life: int) -> None:
+        if life != self.life or self.stream is not None:
+            return
+        region = self.world.region
+        if not region.up or self.blocked_ns > self.world.now_ns or self.paused_ns > self.world.now_ns:
+            self._connect_soon()
+            return
+        self.stream = region.accept(self)
+        self._handle(self.connected())
+
+    def received(self, message: Any) -> Any:
+        """The event of a message."""
+        raise NotImplementedError
+
+    def connected(self) -> Any:
+        """The event of a fresh stream."""
+        raise NotImplementedError
+
+    def stream_lost(self) -> Any:
+        """The event of a stream's end."""
+        raise NotImplementedError
+
+
+class EdgeNode(Client):
+    """An edge."""
+
+    kind = "edge"
+    agent: Agent
+
+    def start(self) -> None:
+        """Begin a life with an incarnation of its own."""
+        self.incarnation = self.world.incarnation(self.name)
+        self.agent = Agent(self.name, "here", self.incarnation, load)
+        self._waiting: dict[int, tuple[int, int]] = {}
+        self._flushing = False
+        super().start()
+
+    def ask(self, applications: tuple[Application, ...], peek: bool = False) -> None:
+        """A request arrives."""
+        if not self.up:
+            return
+        referee, now_ns = self.world.referee, self.world.now_ns
+        referee.offered(now_ns, applications, peek)
+        answer = self.agent.ask(applications, self.now_ns, peek)
+        if isinstance(answer, Decision):
+            referee.decided(now_ns, self.incarnation, answer)
+            return
+        assert answer.number not in self._waiting
+        self._waiting[answer.number] = (now_ns, min(each.rule.deadline_ns for each in applications))
+        if not self._flushing:
+            self._flushing = True
+            self.world.at(now_ns, partial(self._flush, self.life))
+
+    def _flush(self, life: int) -> None:
+        if life == self.life:
+            self._flushing = False
+            self.feed(edging.Polled())
+
+    @property
+    def waiting(self) -> dict[int, tuple[int, int]]:
+        """Requests without a decision, by ticket: when they came, and the shortest deadline of their rules."""
+        return self._waiting
+
+    def core(self, event: Any) -> Sequence[Any]:
+        return self.agent.step(event, self.now_ns)
+
+    def wake_ns(self) -> int:
+        return self.agent.wake_ns(self.now_ns)
+
+    def poll(self) -> Any:
+        return edging.Polled()
+
+    def received(self, message: Any) -> Any:
+        return edging.Received(message)
+
+    def connected(self) -> Any:
+        return edging.Connected()
+
+    def stream_lost(self) -> Any:
+        return edging.Lost()
+
+    def act(self, command: Any) -> None:
+        match command:
+            case edging.Send(message):
+                self.world.referee.edge_sent(self.world.now_ns, self.name, message)
+                if self.stream is not None:
+                    self.stream.up.send(message)
+            case edging.Settled(ticket, decision):
+                came_ns, deadline_ns = self._waiting.pop(ticket)
+                self.world.referee.settled(self.world.now_ns, came_ns, deadline_ns)
+                self.world.referee.decided(self.world.now_ns, self.incarnation, decision)
+            case edging.Reconnect():
+                if self.stream is not None:
+                    self.stream.cut(1500 * MS)
+            case edging.Note("error", event, fields):
+                self.world.referee.error(self.name, event, fields)
+
+
+class AllocatorNode(Client):
+    """An allocator."""
+
+    kind = "allocator"
+
+    def start(self) -> None:
+        """Begin a life that knows nothing."""
+        incarnation = self.world.incarnation(self.name)
+        self.leader = self.world.options.make_leader(self.name, incarnation)
+        self._link = 0
+        super().start()
+
+    def core(self, event: Any) -> Sequence[Any]:
+        return self.leader.step(event, self.now_ns)
+
+    def wake_ns(self) -> int:
+        wake = self.leader.wake_ns(self.now_ns)
+        return self.now_ns + 100 * MS if wake is None else wake
+
+    def poll(self) -> Any:
+        return allocating.Polled()
+
+    def received(self, message: Any) -> Any:
+        return allocating.Received(self._link, message)
+
+    def connected(self) -> Any:
+        self._link += 1
+        return allocating.Connected(self._link)
+
+    def stream_lost(self) -> Any:
+        return allocating.Lost(self._link)
+
+    def act(self, command: Any) -> None:
+        match command:
+            case allocating.Send(link, message):
+                if self.stream is not None and link == self._link:
+                    self.stream.up.send(message)
+            case allocating.Event(name, fields, "error"):
+                self.world.referee.error(self.name, name, fields)
+
+
+class RegionNode(Node):
+    """The region, with a store that outlives it."""
+
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__(world, name)
+        self.disk = Disk()
+        self.clock = Clock(10**18, self.clock._millionths)
+        self._sessions = 0
+        self._streams: dict[int, Stream] = {}
+        self._under_way: list[Callable[[], None]] = []
+
+    def start(self) -> None:
+        """Begin a life on the disk of the former one."""
+        self.up = True
+        self.store = DiskStore(self.disk, self.now_ns)
+        self.authority = self.world.options.make_authority(
+            RULES, load(RULES), self.store.register, self.world.incarnation(self.name)
+        )
+        self.feed(regional.Polled())
+
+    def crash(self) -> None:
+        """Die; of what the store was asked, some has happened and some has not."""
+        super().crash()
+        for work in self._under_way:
+            if self.world.chance(0.5):
+                work()
+        self._under_way.clear()
+        streams, self._streams = self._streams, {}
+        for stream in streams.values():
+            stream.cut(50 * MS)
+
+    def accept(self, client: Client) -> Stream:
+        """A client connects."""
+        self._sessions += 1
+        stream = Stream(self.world, client.kind, client, self, self._sessions)
+        self._streams[self._sessions] = stream
+        return stream
+
+    def spoke(self, stream: Stream, message: Any) -> None:
+        """A message of a client arrives."""
+        spoke = regional.EdgeSpoke if stream.client.kind == "edge" else regional.AllocatorSpoke
+        if stream.session in self._streams:
+            self.feed(spoke(stream.session, message))
+
+    def closed(self, stream: Stream) -> None:
+        """A client's stream has ended."""
+        if self._streams.pop(stream.session, None) is not None:
+            self.feed(regional.Closed(stream.session))
+
+    def core(self, event: Any) -> Sequence[Any]:
+        return self.authority.step(event, self.now_ns)
+
+    def wake_ns(self) -> int:
+        return min(self.authority.wake_ns(), self.now_ns + 250 * MS)
+
+    def poll(self) -> Any:
+        return regional.Polled()
+
+    def act(self, command: Any) -> None:
+        match command:
+            case regional.Send(session, message):
+                self._send(session, message)
+            case regional.Close(session):
+                if session in self._streams:
+                    self._streams[session].finish()
+            case regional.Consume(request):
+                self._ask_store(lambda: self._consume(command), partial(regional.Consumed, request))
+            case regional.SwapRegister(request):
+                self._ask_store(lambda: self._swap(command), lambda done: regional.Swapped(request, done, self._read()))
+            case regional.RollUp(request):
+                self._ask_store(lambda: self._roll_up(command), lambda _: regional.RolledUp(request, done=True))
+            case regional.Note("error", event, fields):
+                self.world.referee.error(self.name, event, fields)
+
+    def _send(self, session: int, message: Any) -> None:
+        stream = self._streams.get(session)
+        if stream is None:
+            return
+        if isinstance(message, Slices | AcquireAnswer):
+            self.world.referee.region_sent(self.authority, session, message)
+        stream.down.send(message)
+        if isinstance(message, AcquireAnswer) and self.world.chance(self.world.options.lost_answers):
+            stream.cut(50 * MS)
+
+    def _ask_store(self, work: Callable[[], Any], answer: Callable[[Any], Any]) -> None:
+        random, now_ns = self.world.random, self.world.now_ns
+        self._under_way.append(work)
+        self.world.at(now_ns + random.randrange(1, 3 * MS), partial(self._in_store, self.life, work, answer))
+
+    def _in_store(self, life: int, work: Callable[[], Any], answer: Callable[[Any], Any]) -> None:
+        if life != self.life:
+            return
+        self._under_way.remove(work)
+        event = answer(work())
+        later = self.world.now_ns + self.world.random.randrange(1, 2 * MS)
+        self.world.at(later, lambda: self.feed(event) if life == self.life else None)
+
+    def _read(self) -> Any:
+        return self.store.register
+
+    def _swap(self, command: regional.SwapRegister) -> bool:
+        return self.store.swap(command)
+
+    def _consume(self, command: regional.Consume) -> Any:
+        answers = self.store.consume(command, self.now_ns)
+        self.world.referee.consumed(command, answers)
+        return answers
+
+    def _roll_up(self, command: regional.RollUp) -> None:
+        new = self.store.roll_up(command, self.now_ns)
+        self.world.referee.rolled_up(command, new)

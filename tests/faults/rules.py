@@ -1,0 +1,45 @@
+"""The rules of the fault world: divided leases, undivided ones, region rules that drain fast and slowly, no limit."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from apportion.core.messages import Rules
+from apportion.core.request import Application
+from apportion.core.rule import Rule, RuleSet
+from apportion.core.rules_file import parse_rules
+
+TEXT = """
+version: 1
+domain: api
+edges_max: 8
+rules:
+  - {name: exact, match: {e: "*"}, key: [e], limit: {rate: 40/s}, enforce: region, when_unavailable: [deny]}
+  - {name: fifty, match: {f: "*"}, key: [f], limit: {rate: 50/s}, enforce: lease, when_unavailable: [deny]}
+  - {name: free, match: {n: "*"}, key: [n], limit: {unlimited: true}, enforce: region, when_unavailable: [deny]}
+  - {name: hundred, match: {h: "*"}, key: [h], limit: {rate: 100/s}, enforce: lease, when_unavailable: [deny]}
+  - {name: odd, match: {o: "*"}, key: [o], limit: {rate: 45/2s}, enforce: lease, when_unavailable: [deny]}
+  - {name: pair, match: {p: "*"}, key: [p], limit: {rate: 30/2s}, enforce: lease, when_unavailable: [deny]}
+  - {name: slow, match: {s: "*"}, key: [s], limit: {rate: 120/min, burst: 20}, enforce: region,
+     when_unavailable: [deny]}
+"""
+
+RULES = Rules(1, (("rules.yaml", TEXT),))
+
+
+@cache
+def load(rules: Rules) -> RuleSet:
+    """Parse once for all seeds."""
+    return parse_rules(rules.texts)
+
+
+def rule(name: str) -> Rule:
+    """One rule of TEXT."""
+    found = load(RULES).rule("api", name)
+    assert found is not None
+    return found
+
+
+def application(name: str, cost: int = 1, key: str = "k") -> Application:
+    """A request for that rule."""
+    return Application(rule(name), (key,), cost)
