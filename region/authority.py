@@ -60,7 +60,6 @@ from apportion.region.registrar import Registrar, Settled, Transition
 from apportion.region.sessions import NAMES_MAX, SUPERSEDED_KEPT, AllocatorSession, Declared, EdgeSession
 from apportion.region.store import RollupRow
 
-
 AHEAD_MAX = 2
 """Labels further beyond the region's own epoch than this were never lent here: edges follow the region's clock, and
 one whose clock went back while it was away finds them ahead of it by no more.
@@ -261,8 +260,8 @@ class Authority:
             if known is None or label > self.epoch + AHEAD_MAX:
                 # A rule that was in force when the units were spent, or labels of a store that is gone. The edge
                 # resends the report until it is acknowledged, so the rest of it must count.
-                fields = (("edge", edge.hello.edge), ("rule", quota.rule), ("epoch", label), ("units", units))
-                commands.append(Note("warning", "report_row_left_out", fields))
+                left_out = (("edge", edge.hello.edge), ("rule", quota.rule), ("epoch", label), ("units", units))
+                commands.append(Note("warning", "report_row_left_out", left_out))
                 continue
             rows.append(RollupRow(known.store_key, label, units))
             issued = self.ledger.issued_to(label, edge.incarnation, known.id)
