@@ -13,11 +13,11 @@ from envoy.config.core.v3 import base_pb2
 from envoy.service.ratelimit.v3 import rls_pb2
 from google.protobuf.duration_pb2 import Duration
 
-from apportion.core.decision import Decision, Verdict
+from apportion.core.decision import Decision, Reason, Scope, Verdict
 from apportion.core.limit import EPOCH_NS, MINUTE_NS, RateLimit, ceil_div
 from apportion.core.rule import Rule
 from apportion.edge.asking import Answer
-from apportion.edge.struct_bytes import boolean, field, number, record, sized, text, values
+from apportion.edge.struct_bytes import boolean, field, key, number, record, sized, text, values
 
 UINT32_MAX = 2**32 - 1
 """What `limit_remaining` and `requests_per_unit` can say; more is said as this."""
@@ -40,7 +40,12 @@ _UNITS = {
     24 * 60 * MINUTE_NS: _Response.RateLimit.DAY,
     7 * 24 * 60 * MINUTE_NS: _Response.RateLimit.WEEK,
 }
-_DEGRADED = {flag: field("degraded", boolean(flag)) for flag in (False, True)}
+_CHARGED, _COST, _DECISION_ID, _EPOCH, _KEY, _REASON, _RULE, _SCOPE = map(
+    key, ("charged", "cost", "decision_id", "epoch", "key", "reason", "rule", "remaining_scope")
+)
+_DEGRADED = {flag: field(key("degraded"), boolean(flag)) for flag in (False, True)}
+_SCOPES = {scope: field(_SCOPE, text(scope.value)) for scope in Scope}
+_REASONS = {reason: field(_REASON, text(reason.value)) for reason in Reason}
 
 
 class AnswerWriter:
@@ -82,31 +87,31 @@ class AnswerWriter:
         )
 
     def _metadata(self, decision: Decision, decision_id: str) -> bytes:
-        charged = [self._charged(verdict) for verdict in decision.verdicts if verdict.charged]
+        verdicts = decision.verdicts
         fields = [
-            field("decision_id", text(decision_id)),
+            field(_DECISION_ID, text(decision_id)),
             _DEGRADED[decision.degraded],
-            field("charged", values(charged)),
+            field(_CHARGED, values([self._charged(verdict) for verdict in verdicts if verdict.charged])),
         ]
         verdict = decision.deciding
         if verdict is not None:
             fields.append(self._rule(verdict.rule)[2])
             if verdict.remaining is not None:
-                fields.append(field("remaining_scope", text(verdict.scope.value)))
+                fields.append(_SCOPES[verdict.scope])
             if verdict.reason is not None:
-                fields.append(field("reason", text(verdict.reason.value)))
+                fields.append(_REASONS[verdict.reason])
         return sized(_METADATA, b"".join(fields))
 
     def _charged(self, verdict: Verdict) -> bytes:
         """What a rule was charged. Without `epoch` where there are no labels, as on an edge without a region."""
         fields = [
             self._rule(verdict.rule)[2],
-            field("key", values([text(_shown(value)) for value in verdict.key])),
-            field("cost", number(verdict.cost)),
+            field(_KEY, values([text(_shown(value)) for value in verdict.key])),
+            field(_COST, number(verdict.cost)),
             _DEGRADED[verdict.degraded],
         ]
         if verdict.epoch is not None:
-            fields.append(field("epoch", number(verdict.epoch)))
+            fields.append(field(_EPOCH, number(verdict.epoch)))
         return record(fields)
 
     def _rule(self, rule: Rule) -> tuple[Rule, rls_pb2.RateLimitResponse.RateLimit, bytes]:
@@ -116,7 +121,7 @@ class AnswerWriter:
         if found is None:
             if len(self._limits) >= RULES_MAX:
                 self._limits.clear()
-            found = self._limits[id(rule)] = (rule, current_limit(rule), field("rule", text(rule.name)))
+            found = self._limits[id(rule)] = (rule, current_limit(rule), field(_RULE, text(rule.name)))
         return found
 
 

@@ -56,6 +56,12 @@ def record(fields: Iterable[bytes]) -> bytes:
     return sized(b"\x2a", b"".join(fields))
 
 
-def field(name: str, value: bytes) -> bytes:
-    """One field of a Struct; `value` is a Value."""
-    return sized(b"\n", sized(b"\n", name.encode()) + sized(b"\x12", value))
+def key(name: str) -> bytes:
+    """The name of a field, to be made once."""
+    return sized(b"\n", name.encode()) + b"\x12"
+
+
+def field(name: bytes, value: bytes) -> bytes:
+    """One field of a Struct; `name` is a `key`, `value` a Value."""
+    content = name + varint(len(value)) + value
+    return b"\n" + varint(len(content)) + content

@@ -6,7 +6,7 @@ from google.protobuf.struct_pb2 import Struct, Value
 from hypothesis import given
 from hypothesis import strategies as some
 
-from apportion.edge.struct_bytes import boolean, field, number, record, text, values, varint
+from apportion.edge.struct_bytes import boolean, field, key, number, record, text, values, varint
 
 texts = some.text(some.characters(exclude_categories=["Cs"]), max_size=300)
 
@@ -14,8 +14,8 @@ texts = some.text(some.characters(exclude_categories=["Cs"]), max_size=300)
 @given(texts, texts, some.floats(allow_nan=False, allow_infinity=False), some.booleans())
 def test_protobuf_reads_what_was_written(name: str, value: str, amount: float, flag: bool) -> None:
     """Text, numbers, booleans, lists and records, in any nesting."""
-    inner = record([field("amount", number(amount)), field("flag", boolean(flag))])
-    raw = field("name" + name, text(value)) + field("list", values([inner, text(name)]))
+    inner = record([field(key("amount"), number(amount)), field(key("flag"), boolean(flag))])
+    raw = field(key("name" + name), text(value)) + field(key("list"), values([inner, text(name)]))
     read = MessageToDict(Struct.FromString(raw))
     assert read == {"name" + name: value, "list": [{"amount": amount, "flag": flag}, name]}
 
