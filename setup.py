@@ -9,6 +9,7 @@ setup(
     packages=[
         "apportion",
         "apportion.commands",
+        "apportion.commands.demonstration",
         *(f"apportion.{folder}" for folder in FOLDERS),
         *(f"apportion.{folder}.{sub}" for folder in FOLDERS for sub in find_packages(folder)),
     ],

@@ -1,0 +1,137 @@
+"""What demo and load process say to each other, as JSON lines: one order down, one account a second up. Pure.
+
+Numbers only; who decides anything from them is elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from apportion.commands.demonstration.questions import Question
+from apportion.core.limit import RateLimit
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One rule to be asked: what goes into a request, how often, and what its quota allows."""
+
+    domain: str
+    rule: str
+    dimensions: tuple[tuple[str, str], ...]
+    key: tuple[str, ...]
+    cost: int
+    requests_per_second: float
+    units: int
+    period_ns: int
+    burst: int
+    divided: bool
+
+    @property
+    def limit(self) -> RateLimit:
+        """What the quota allows."""
+        return RateLimit(self.units, self.period_ns, self.burst)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the load process is to do: ask at `edges` (addresses) for `seconds`, with this seed."""
+
+    edges: tuple[str, ...]
+    asks: tuple[Ask, ...]
+    seconds: float
+    seed: int
+
+    def line(self) -> bytes:
+        """One line of JSON."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def read(cls, line: bytes) -> Self:
+        """The order in a line."""
+        raw = json.loads(line)
+        return cls(tuple(raw["edges"]), tuple(_ask(each) for each in raw["asks"]), raw["seconds"], raw["seed"])
+
+
+@dataclass(frozen=True, slots=True)
+class RuleAccount:
+    """The referee's account of one rule since the start, units of cost.
+
+    `labels`: admitted units by epoch label, only labels that changed since the last account (all in the last one).
+    `last_*`: the newest label whose answers are in. `utilisation` None where nothing could be measured yet.
+    """
+
+    offered: int
+    admitted: int
+    refused: int
+    unanswered: int
+    unlabelled: int
+    degraded: int
+    overshoot: int
+    above_quota: int | None
+    overshoot_true_second: int
+    overshoot_true_second_certain: int
+    last_label: int | None
+    last_offered: int
+    last_admitted: int
+    utilisation: float | None
+    labels: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What the load process tells each second; `done` in the last one.
+
+    `waiting`: requests without an answer yet; `not_sent`: arrivals left out because too many waited.
+    `cpu_seconds`: processor time of this process since it began to ask.
+    """
+
+    seconds: float
+    done: bool
+    requests: int
+    waiting: int
+    not_sent: int
+    cpu_seconds: float
+    warm_up_epochs: int
+    measured_epochs: int
+    rules: tuple[RuleAccount, ...]
+
+    def line(self) -> bytes:
+        """One line of JSON."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def read(cls, line: bytes) -> Self:
+        """The account in a line."""
+        raw = json.loads(line)
+        raw["rules"] = tuple(_rule_account(each) for each in raw["rules"])
+        return cls(**raw)
+
+
+def ask_of(question: Question) -> Ask:
+    """A question in numbers."""
+    rule, limit = question.rule, question.limit
+    return Ask(
+        rule.domain,
+        rule.name,
+        question.dimensions,
+        question.key,
+        question.cost,
+        question.requests_per_second,
+        limit.units,
+        limit.period_ns,
+        limit.burst,
+        rule.divided,
+    )
+
+
+def _ask(raw: dict[str, Any]) -> Ask:
+    raw["dimensions"] = tuple((name, value) for name, value in raw["dimensions"])
+    raw["key"] = tuple(raw["key"])
+    return Ask(**raw)
+
+
+def _rule_account(raw: dict[str, Any]) -> RuleAccount:
+    raw["labels"] = {int(label): units for label, units in raw["labels"].items()}
+    return RuleAccount(**raw)

@@ -1,0 +1,132 @@
+"""The demo's result: one row for each rule, what is wrong with it, and the words and the JSON that say so. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from apportion.commands.demonstration.accounts import Account, RuleAccount
+from apportion.commands.demonstration.questions import Question, is_lease
+from apportion.commands.demonstration.region_view import QuotaView
+from apportion.core.bounds import StoreKind, bound_of, limit_text
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    """One rule's figures, units of cost; the names are those of the JSON. `limit` is the limit in words."""
+
+    rule: str
+    domain: str
+    enforce: str
+    limit: str
+    limit_per_second: float
+    burst: int
+    offered: int
+    admitted: int
+    refused: int
+    unanswered: int
+    utilisation: float | None
+    crossings: int
+    bound: int | None
+    overshoot_observed: int
+    overshoot_region: int
+    overshoot_true_second: int
+    overshoot_true_second_certain: int
+    above_quota: int | None
+    degraded: int
+    sums_agree: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Everything the demo found out. `problems`: why the answer is no, in words; empty when everything held.
+
+    `cpu`: part of one core by process, over the time in which traffic was offered.
+    """
+
+    rules: tuple[RuleResult, ...]
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    seconds: float
+    seed: int
+    edges: tuple[str, ...]
+    warm_up_epochs: int
+    measured_epochs: int
+    requests: int
+    not_sent: int
+    cpu: dict[str, float]
+    cpu_microseconds_per_request: float
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that --json prints."""
+        return {"passed": not self.problems, **asdict(self)}
+
+
+def rule_result(
+    question: Question, account: RuleAccount, view: QuotaView, sums_agree: bool, edges_max: int | None
+) -> RuleResult:
+    """One rule's row."""
+    rule, limit = question.rule, question.limit
+    return RuleResult(
+        rule=rule.name,
+        domain=rule.domain,
+        enforce=rule.enforce.value,
+        limit=limit_text(rule),
+        limit_per_second=limit.per_second,
+        burst=limit.burst,
+        offered=account.offered,
+        admitted=account.admitted,
+        refused=account.refused,
+        unanswered=account.unanswered,
+        utilisation=None if account.utilisation is None else round(account.utilisation, 4),
+        crossings=view.crossings,
+        bound=bound_of(rule, StoreKind.SQLITE, edges_max).units,
+        overshoot_observed=account.overshoot,
+        overshoot_region=view.overshoot,
+        overshoot_true_second=account.overshoot_true_second,
+        overshoot_true_second_certain=account.overshoot_true_second_certain,
+        above_quota=account.above_quota,
+        degraded=account.degraded,
+        sums_agree=sums_agree,
+    )
+
+
+def problems_of(question: Question, row: RuleResult, account: RuleAccount, differences: Sequence[str]) -> list[str]:
+    """Why this rule's answer is no."""
+    problems = []
+    bound = row.bound if row.bound is not None else 0
+    for whose, overshoot in (("answers", row.overshoot_observed), ("the region's sum", row.overshoot_region)):
+        if overshoot > bound:
+            problems.append(f"{row.rule}: over by {overshoot} by {whose}, the bound is {bound}")
+    if is_lease(question) and (account.above_quota or 0) > 0:
+        problems.append(f"{row.rule}: a label admitted {account.above_quota} more than its epoch's quota")
+    if account.unlabelled:
+        problems.append(f"{row.rule}: answers admitted {account.unlabelled} without naming an epoch")
+    problems += [f"{row.rule}: the region and the answers disagree: {difference}" for difference in differences]
+    return problems
+
+
+def sentences(result: Result) -> list[str]:
+    """The result in words, one sentence for each rule, and one for each problem or note."""
+    said = [_sentence(row) for row in result.rules]
+    said += [f"Note: {note}." for note in result.notes]
+    said += [f"NOT AS PROMISED: {problem}." for problem in result.problems]
+    return said
+
+
+def cpu_shares(before: dict[str, float], after: dict[str, float], account: Account, seconds: float) -> dict[str, float]:
+    """Part of one core that each process took between two readings of its processor time, the load process too."""
+    shares = {name: round((after[name] - before[name]) / seconds, 3) for name in before if name in after}
+    shares["load"] = round(account.cpu_seconds / account.seconds, 3)
+    return shares
+
+
+def _sentence(row: RuleResult) -> str:
+    used = "" if row.utilisation is None else f", {row.utilisation:.1%} of what it could"
+    bound = "no bound" if row.bound is None else f"by at most {row.bound}"
+    agree = "the region's own sum agrees" if row.sums_agree else "the region's own sum does NOT agree"
+    return (
+        f"{row.rule} ({row.enforce}, {row.limit}, burst {row.burst}): of {row.offered:,} offered it admitted "
+        f"{row.admitted:,}{used}; it may be over {bound}, and was over by {row.overshoot_observed}; {agree}."
+    )
