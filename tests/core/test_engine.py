@@ -59,7 +59,10 @@ def test_what_can_never_pass_is_told_no_wait_and_makes_no_key() -> None:
 
 
 def test_a_live_bucket_refuses_the_impossible_too() -> None:
-    """And keeps what it holds."""
+    """Above the burst, and above cost.max though it would fit; and keeps what it holds."""
+    capped = engine_of(rule_text("capped", "rate: 10/s, burst: 5", more=", cost: {max: 2}"))
+    assert capped.decide(A, 2, T0).remaining == 3
+    assert capped.decide(A, 3, T0).reason == "impossible"
     engine = engine_of(TEN)
     assert engine.decide(A, 2, T0).remaining == 3
     refused = engine.decide(A, 6, T0)
@@ -213,6 +216,17 @@ def test_hits_on_one_key_sweep_the_others() -> None:
     for number in range(200):
         engine.decide({"tenant": "0"}, None, T0 + SECOND + number * MILLISECOND)
     assert engine.keys == 1
+
+
+def test_a_clock_that_steps_back_before_a_sweep_fills_nothing_twice() -> None:
+    """Swept at 10 s, then charged in full at 0 s: what drains before 10 s has drained already."""
+    engine = engine_of(TEN)
+    engine.decide(A, 5, T0)
+    engine.sweep(T0 + 10 * SECOND, 1)
+    assert engine.keys == 0
+    assert engine.decide(A, 5, T0).allowed
+    assert not engine.decide(A, 1, T0 + 9 * SECOND).allowed
+    assert engine.decide(A, 1, T0 + 10 * SECOND + 100 * MILLISECOND).allowed
 
 
 def test_a_remembered_plan_never_keeps_a_swept_bucket_as_a_second_copy() -> None:

@@ -17,7 +17,7 @@ from tests.in_process import HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, T0,
 
 RULES = domain_of(
     rule_text("per-tenant", "rate: 3/s, burst: 7"),
-    rule_text("per-pair", "rate: 700/min, burst: 4", match="tenant api", more=", cost: {default: 2, max: 3}"),
+    rule_text("per-pair", "rate: 700/min, burst: 8", match="tenant api", more=", cost: {default: 2, max: 3}"),
     rule_text("per-api", "rate: 5/7min, burst: 6", match="api tenant", key="api"),
     rule_text("per-user", "rate: 1000/hour, burst: 5", match="user"),
 )

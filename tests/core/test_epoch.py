@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.core.epoch import OFFSETS_KEPT, EpochClock
+from apportion.core.epoch import EpochClock
 from apportion.core.limit import EPOCH_NS
 
 T0 = 7 * EPOCH_NS
@@ -41,7 +41,7 @@ def test_the_fastest_of_the_last_30_counts_no_older_one() -> None:
     """A drifting clock is followed: the offset of the first message is forgotten with the 31st."""
     clock = EpochClock()
     clock.observe(0, EPOCH_NS, T0)
-    for epoch in range(1, OFFSETS_KEPT):
+    for epoch in range(1, 30):
         clock.observe(epoch, EPOCH_NS, T0 + epoch * EPOCH_NS + 50 * MILLISECOND)
     assert clock.start_ns(0) == T0
     clock.observe(30, EPOCH_NS, T0 + 30 * EPOCH_NS + 50 * MILLISECOND)

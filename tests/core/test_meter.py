@@ -50,6 +50,13 @@ def test_a_divided_quota_has_whole_units_with_the_fraction_carried() -> None:
     assert (overs, meter.above_quota) == ([0, 0], 1)
 
 
+def test_every_epoch_of_an_undivided_quota_is_worth_the_same() -> None:
+    """90 a minute is 1.5 in each: 22 at once in an odd epoch are half a unit over; divided, that epoch is worth 2."""
+    limit = RateLimit(90, MINUTE, 20)
+    assert record(limit, False, [(1, 22)])[0] == [1]
+    assert record(limit, True, [(1, 22)])[0] == [0]
+
+
 def test_before_the_first_epoch_nothing_is_known_of_labels() -> None:
     """None, which is not 0; and an idle label is below its quota."""
     meter = Meter(RateLimit(100, EPOCH_NS, 25), True)
