@@ -1,7 +1,7 @@
 """A real Envoy in front of an edge: what its users get to see. The edge is in this process, without a region."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -44,16 +44,29 @@ async def test_a_burst_of_five_passes_and_no_more(tmp_path: Path) -> None:
     assert other.status == 200
 
 
+def admissible(answered_at: Iterable[float], rate: float, burst: float) -> int:
+    """How many of the requests answered at these instants a bucket of its own would have let pass."""
+    level, last, passed = burst, 0.0, 0
+    for at in sorted(answered_at):
+        level, last = min(burst, level + (at - last) * rate), at
+        if level >= 1:
+            level, passed = level - 1, passed + 1
+    return passed
+
+
 async def test_three_times_the_rate_is_cut_to_the_rate(tmp_path: Path) -> None:
-    """With 100/s, offered 300/s for three seconds: at most rate x w + burst pass, and at least 90 % of that."""
+    """With 100/s, offered 300/s for three seconds: at most rate x w + burst pass, and at least 90 % of that.
+
+    The lower bound is reckoned from the instants of the answers, as a machine that stalls offers less meanwhile.
+    """
     async with envoy_before(alone("rate: 100/s"), tmp_path) as address:
         start = time.monotonic()
         answers = await offer(address, {"x-tenant": "contoso"}, rate=300, seconds=3, connections=12)
         seconds = max(answer.at for answer in answers) - start
     assert {answer.status for answer in answers} == {200, 429}
     passed = sum(answer.status == 200 for answer in answers)
-    entitled = 100 * seconds + 25
-    assert 0.9 * entitled <= passed <= entitled
+    assert passed <= 100 * seconds + 25
+    assert passed >= 0.9 * admissible((answer.at for answer in answers), rate=100, burst=25)
 
 
 async def test_a_unix_socket_serves_envoy_too(tmp_path: Path) -> None:
