@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import grpc.aio
@@ -13,6 +12,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from apportion.edge import limiter_service, rls
 from apportion.edge.decider import Decider
 from apportion.guarding import Guarded
+from apportion.health import Checks
 from apportion.listening import listen
 from apportion.proto.v1 import limiter_pb2_grpc
 
@@ -21,37 +21,6 @@ MESSAGE_BYTES_MAX = 4 * 2**20
 and reading more than this would hold up every other request."""
 
 SERVICES = (rls.SERVICE, limiter_service.SERVICE)
-
-
-class Checks(health.aio.HealthServicer):
-    """gRPC health whose watchers can be sent away: they would hold up a stopping server for the whole of its grace."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._watches: set[asyncio.Task[None]] = set()
-        self._over = False
-
-    async def Watch(self, request: health_pb2.HealthCheckRequest, context: Any) -> None:
-        """As in the protocol, until the peer or this server has enough of it."""
-        watch = asyncio.current_task()
-        assert watch is not None
-        self._watches.add(watch)
-        try:
-            await super().Watch(request, context)
-        except asyncio.CancelledError:
-            if not self._over:
-                raise
-            watch.uncancel()  # it was told "not serving", and its call ends well
-        finally:
-            self._watches.discard(watch)
-
-    async def end(self) -> None:
-        """Say "not serving" of everything for ever, and end what watches."""
-        await self.enter_graceful_shutdown()
-        await asyncio.sleep(0)  # lets each watch send it
-        self._over = True
-        for watch in self._watches:
-            watch.cancel()
 
 
 class Doors:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any
 
 import grpc.aio
 import structlog
@@ -13,6 +13,8 @@ from grpc_reflection.v1alpha import reflection
 
 from apportion.commands.config_file import ConfigFile
 from apportion.core.rules_file import parse_rules
+from apportion.guarding import Guarded
+from apportion.health import Checks
 from apportion.listening import check_address, listen
 from apportion.process import run_service, stop_signals, told_plainly
 from apportion.proto.v1 import region_pb2, region_pb2_grpc
@@ -57,25 +59,24 @@ async def serve(region: Region, address: str) -> None:
     """Run a replica on `address` until SIGTERM or SIGINT."""
     async with stop_signals() as stop:
         await region.start()
-        checks = health.aio.HealthServicer()
+        checks = Checks()
         server, bound = await _listen_or_stop(region, address, checks)
         for name in ("", SERVICE):
             await checks.set(name, health_pb2.HealthCheckResponse.SERVING)
         log.info("region_ready", listen=bound, rules_version=region.authority.rules.version)
         await stop.wait()
         log.info("region_stopping")
-        await checks.enter_graceful_shutdown()
+        await checks.end()
         stopped = asyncio.create_task(server.stop(STOP_S))
         await region.stop()
         await stopped
 
 
-async def _listen_or_stop(
-    region: Region, address: str, checks: health.aio.HealthServicer
-) -> tuple[grpc.aio.Server, str]:
+async def _listen_or_stop(region: Region, address: str, checks: Checks) -> tuple[grpc.aio.Server, str]:
     def register(server: grpc.aio.Server) -> None:
-        region_pb2_grpc.add_RegionServicer_to_server(RegionService(region), server)
-        health_pb2_grpc.add_HealthServicer_to_server(checks, server)
+        guarded: Any = Guarded(server)
+        region_pb2_grpc.add_RegionServicer_to_server(RegionService(region), guarded)
+        health_pb2_grpc.add_HealthServicer_to_server(checks, guarded)
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
 
     try:
