@@ -1,7 +1,7 @@
 """The exact integer bucket (algorithms 3): a backlog in unit-ticks that only time drains.
 
-State is (backlog, last). `backlog` is what was admitted and has not drained yet, 0 <= backlog, in units x period ticks;
-`last` is the tick of the latest decision and only moves forward, so a clock that steps back neither refills nor starves.
+State is (backlog, last). `backlog` is what was admitted and has not drained yet, at least 0, in units x period ticks;
+`last` is the tick of the latest decision and only moves forward: a clock that steps back neither refills nor starves.
 Never a float, never a theoretical arrival time: a rate can change without touching the state.
 """
 
@@ -16,19 +16,20 @@ class Bucket:
     Ticks are `now_ns // limit.tick_ns`, of one clock for the life of the bucket.
     """
 
-    __slots__ = ("backlog", "capacity", "last", "limit", "period", "units")
+    __slots__ = ("backlog", "capacity", "last", "limit", "period", "tick_ns", "units")
 
     def __init__(self, limit: RateLimit, now_ns: int, backlog: int = 0) -> None:
         self.limit = limit
         self.units = limit.units
         self.period = limit.period_ticks
+        self.tick_ns = limit.tick_ns
         self.capacity = limit.burst * self.period
         self.backlog = backlog
-        self.last = now_ns // limit.tick_ns
+        self.last = now_ns // self.tick_ns
 
     def drain(self, now_ns: int) -> int:
         """Let the time until now drain the backlog; returns what is left, in unit-ticks."""
-        tick = now_ns // self.limit.tick_ns
+        tick = now_ns // self.tick_ns
         elapsed = tick - self.last
         if elapsed > 0:
             left = self.backlog - self.units * elapsed
@@ -58,7 +59,7 @@ class Bucket:
 
     def reset_after_ns(self) -> int:
         """Nanoseconds from the last `drain` until the bucket is full again; 0 for a rate of 0."""
-        return ceil_div(self.backlog, self.units) * self.limit.tick_ns if self.units else 0
+        return ceil_div(self.backlog, self.units) * self.tick_ns if self.units else 0
 
 
 def retry_after_ns(limit: RateLimit, backlog: int, cost: int) -> int | None:

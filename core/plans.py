@@ -45,6 +45,7 @@ class Part:
 
     __slots__ = (
         "bucket",
+        "capacity",
         "charge_default",
         "cost_max",
         "following",
@@ -65,9 +66,10 @@ class Part:
         self.name = encode_key(key)
         self.rule = quotas.rule
         self.limit = quotas.limit
-        self.units = quotas.limit.units
-        self.period = quotas.limit.period_ticks
-        self.tick_ns = quotas.limit.tick_ns
+        self.units = quotas.absent.units
+        self.period = quotas.absent.period
+        self.tick_ns = quotas.absent.tick_ns
+        self.capacity = quotas.capacity
         self.cost_max = quotas.cost_max
         # A default cost above the maximum can never pass: it is made one that does not fit in any bucket.
         self.charge_default = self.rule.cost_default * self.period
@@ -130,17 +132,21 @@ class Plans:
 
     def resolve(self, dimensions: Mapping[str, str]) -> Plan:
         """The plan of `dimensions`, remembered or not. Raises InputError unless all names and values are text."""
-        shape = self._shape(dimensions)
+        shape = self._shapes.get(tuple(dimensions)) if dimensions.__class__ is dict else None
+        if shape is None:
+            shape = self._shape(dimensions)
         for value in shape.rest(dimensions):
             if value.__class__ is not str:
                 check_dimensions(dimensions)
         values = shape.values(dimensions)
         key = values if shape.full else (shape, values)
         try:
-            if key in self.young:
-                return self.young[key]
-            plan = self._old[key]
-        except (KeyError, TypeError):  # a value that cannot be a key of a dict is no text: the check names it
+            return self.young[key]
+        except KeyError:
+            plan = self._old.get(key)
+        except TypeError:  # a value that cannot be a key of a dict is no text: the check below names it
+            plan = None
+        if plan is None:
             check_dimensions(dimensions)
             plan = self._build(dimensions)
             if sum(map(len, values)) > MEMO_CHARACTERS_MAX:

@@ -30,7 +30,7 @@ class Quotas:
     a limit of 0 it is an open bucket of capacity 0, which refuses by itself: such a rule never has a key.
     """
 
-    __slots__ = ("absent", "buckets", "cost_max", "limit", "rule")
+    __slots__ = ("absent", "buckets", "capacity", "cost_max", "limit", "rule")
 
     def __init__(self, rule: Rule, limit: RateLimit) -> None:
         self.rule = rule
@@ -38,6 +38,7 @@ class Quotas:
         self.cost_max = limit.burst if rule.cost_max is None else min(rule.cost_max, limit.burst)
         self.buckets: dict[bytes, LocalBucket] = {}
         self.absent = Bucket(limit, 0)
+        self.capacity = self.absent.capacity
         if limit.units:
             self.absent.capacity = CLOSED
 
@@ -143,5 +144,4 @@ class Table:
 
 def behind_ns(bucket: Bucket, now_ns: int) -> int:
     """How far `now_ns` is behind the latest instant that `bucket` saw, in whole ticks: until then nothing drains."""
-    tick_ns = bucket.limit.tick_ns
-    return max(0, bucket.last - now_ns // tick_ns) * tick_ns
+    return max(0, bucket.last - now_ns // bucket.tick_ns) * bucket.tick_ns

@@ -49,8 +49,7 @@ class LocalDecision(Decision):
 
 def fits(part: Part, cost: int, backlog: int) -> bool:
     """Whether `cost` units pass a bucket that holds `backlog` unit-ticks; 0, a peek, always does (cases, D1)."""
-    limit = part.limit
-    return cost <= part.cost_max and backlog + cost * limit.period_ticks <= limit.burst * limit.period_ticks
+    return cost <= part.cost_max and backlog + cost * part.period <= part.capacity
 
 
 def verdict_of(part: Part, cost: int, backlog: int, charged: bool, late_ns: int = 0) -> Verdict:
@@ -59,15 +58,14 @@ def verdict_of(part: Part, cost: int, backlog: int, charged: bool, late_ns: int 
     `charged`: the request passed as a whole and was no peek. `late_ns`: how far the caller's clock is behind the latest
     instant the bucket saw, which has to pass before anything drains.
     """
-    limit = part.limit
-    after = backlog + cost * limit.period_ticks if charged else backlog
+    after = backlog + cost * part.period if charged else backlog
     allowed = fits(part, cost, backlog)
     wait_ns: int | None = 0
     reason = None
     if not allowed and cost > part.cost_max:
         wait_ns, reason = None, Reason.IMPOSSIBLE
     elif not allowed:
-        left_ns = retry_after_ns(limit, backlog, cost)
+        left_ns = retry_after_ns(part.limit, backlog, cost)
         assert left_ns, "what does not fit now, and is not impossible, fits later"
         wait_ns, reason = left_ns + late_ns, Reason.OVER_LIMIT
     return Verdict(
@@ -76,9 +74,9 @@ def verdict_of(part: Part, cost: int, backlog: int, charged: bool, late_ns: int 
         cost=cost,
         allowed=allowed,
         charged=charged and cost > 0,
-        remaining=(limit.burst * limit.period_ticks - after) // limit.period_ticks,
+        remaining=(part.capacity - after) // part.period,
         retry_after_ns=wait_ns,
-        reset_after_ns=ceil_div(after, limit.units) * limit.tick_ns + late_ns if after else 0,
+        reset_after_ns=ceil_div(after, part.units) * part.tick_ns + late_ns if after else 0,
         reason=reason,
     )
 
