@@ -15,7 +15,6 @@ from apportion.core.messages import EpochKind, EpochMark, Register
 MARKS_KEPT = 8
 """Epochs whose kind is kept: far more than one epoch of lookahead and any delay a message may have."""
 
-FIRST_EPOCH = 1
 AHEAD_MAX = 1
 """Only the next epoch may be claimed ahead: a plan made earlier would be made from older demand."""
 
@@ -31,8 +30,10 @@ def start_ns(register: Register, epoch: int) -> int:
 
 
 def created(now_ns: int, run_id: str) -> Register:
-    """The register of a new store."""
-    return Register(anchor_epoch=FIRST_EPOCH, anchor_ns=now_ns, last_ns=now_ns, run_id=run_id)
+    """The register of a new store. Its first epoch is the store's time in seconds: a store that lost everything then goes
+    on above the labels that edges and allocators have seen, instead of waiting for years to reach them again.
+    """
+    return Register(anchor_epoch=max(1, now_ns // EPOCH_NS), anchor_ns=now_ns, last_ns=now_ns, run_id=run_id)
 
 
 def touched(register: Register, now_ns: int) -> Register:
