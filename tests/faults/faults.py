@@ -62,8 +62,11 @@ class Faults:
 
     def _trap(self, node: Node, kinds: tuple[type, ...]) -> None:
         random = self.world.random
-        kind = random.choice(kinds)
-        node.trap = Trap(fits(kind), random.random() < 0.5, partial(self._sprung, node))
+        kind, after = random.choice(kinds), random.random() < 0.5
+        strike = partial(self._sprung, node)
+        if kind is Plan and not after:  # claimed, divided, and said too late: the epoch has begun meanwhile
+            strike = partial(node.pause, int(random.uniform(0.3, 1.5) * SECOND))
+        node.trap = Trap(fits(kind), after, strike)
 
     def _sprung(self, node: Node) -> None:
         if self.world.now_ns < self.until_ns:

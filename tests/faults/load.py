@@ -10,6 +10,8 @@ from tests.faults.world import SECOND, World
 RATES = {"exact": 40, "fifty": 50, "hundred": 100, "odd": 22, "pair": 15, "slow": 2}
 """Limits in units a second."""
 
+MEAN_COST = 1.8
+
 TOGETHER = (("exact", "hundred"), ("fifty", "hundred"), ("free", "odd"), ("exact", "fifty", "odd"), ("fifty", "slow"))
 
 
@@ -20,11 +22,13 @@ class Load:
         self.world = world
         self.until_ns = until_ns
         random = world.random
+        self._possible = factor is not None
+        self._fresh_ns = 0 if factor else random.choice((0, 0, 1_300_000_000))
         self._edges = range(len(world.edges))
         self.factors = {name: factor or random.choice((0.3, 1.0, 1.4, 2.2)) for name in RATES}
         self._skew = {name: [random.random() ** 3 + 0.02 for _ in self._edges] for name in RATES}
         for name, rate in RATES.items():
-            self._later(partial(self._single, name), rate * self.factors[name] / 1.45)
+            self._later(partial(self._single, name), rate * self.factors[name] / MEAN_COST)
         if factor is None:
             self._later(self._several, 10.0)
 
@@ -36,22 +40,28 @@ class Load:
 
     def _again(self, work: object, rate: float) -> None:
         assert callable(work)
-        work()
+        if self.world.now_ns > 1.5 * SECOND or self.world.random.random() < 0.5:  # nobody leads yet
+            work()
         self._later(work, rate)
 
     def _cost(self) -> int:
         random = self.world.random
         kind = random.random()
-        if kind < 0.8:
+        if kind < 0.6:
             return 1
         return random.randrange(1, 6) if kind < 0.995 else random.choice((0, 20, 200, 2**64 - 1))
 
+    def _key(self) -> str:
+        """One key, or a fresh one from time to time: nobody has planned for it yet, so it is lent directly."""
+        return f"k{self.world.now_ns // self._fresh_ns}" if self._fresh_ns else "k"
+
     def _single(self, name: str) -> None:
         at = self.world.random.choices(self._edges, self._skew[name])[0]
-        self.world.edges[at].ask((application(name, self._cost()),))
+        cost = min(self._cost(), 5) if self._possible else self._cost()
+        self.world.edges[at].ask((application(name, cost, self._key()),))
 
     def _several(self) -> None:
         random = self.world.random
         names = random.choice(TOGETHER)
-        applications = tuple(application(name, self._cost()) for name in names)
+        applications = tuple(application(name, self._cost(), self._key()) for name in names)
         random.choice(self.world.edges).ask(applications, peek=random.random() < 0.2)

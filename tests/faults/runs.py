@@ -12,10 +12,10 @@ from tests.faults.network import MS
 from tests.faults.unclaimed import AcceptingAuthority, unclaimed
 from tests.faults.world import SECOND, Options, World
 
-LOADED_S = 5.0
+LOADED_S = 6.2
 """Requests come for so long."""
 
-FAULTS_S = (0.6, 4.0)
+FAULTS_S = (1.0, 5.2)
 """Faults happen between these instants; then everything is up and connected, or connects."""
 
 DRAINED_S = 2.2
@@ -42,11 +42,11 @@ def without_claim(options: Options) -> Options:
 
 
 def run(seed: int, options: Options | None = None, faults: int | None = None, factor: float | None = None) -> World:
-    """A world after load, faults and healing. `faults` None: 3 to 9, by the seed. `factor`: demand of each limit."""
+    """A world after load, faults and healing. `faults` None: 2 to 8, by the seed. `factor`: demand of each limit."""
     world = World(seed, options or options_of(seed))
     world.start()
     Load(world, int(LOADED_S * SECOND), factor)
-    Faults(world, *FAULTS_S, world.random.randrange(3, 10) if faults is None else faults)
+    Faults(world, *FAULTS_S, world.random.randrange(2, 9) if faults is None else faults)
     world.run(LOADED_S + DRAINED_S)
     return world
 

@@ -38,7 +38,7 @@ class Options:
 class World:
     """Region, allocators, edges, and the instant it is."""
 
-    def __init__(self, seed: int, options: Options = Options()) -> None:  # noqa: B008: frozen
+    def __init__(self, seed: int, options: Options = Options()) -> None:  # noqa: B008
         self.random = Random(seed)
         self.options = options
         self.now_ns = 0
@@ -51,9 +51,11 @@ class World:
         self.allocators = [AllocatorNode(self, f"allocator{at}") for at in range(options.allocators)]
 
     def start(self) -> None:
-        """Start every process."""
-        for node in (self.region, *self.allocators, *self.edges):
+        """Start every process, allocators last: to them the edges ran before, so that slices are given at once."""
+        for node in (self.region, *self.edges):
             node.start()
+        for allocator in self.allocators:
+            self.after(0.5, allocator.start)
 
     def at(self, when_ns: int, work: Callable[[], None]) -> None:
         """Let `work` happen at an instant."""
