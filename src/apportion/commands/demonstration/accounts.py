@@ -34,14 +34,22 @@ class Ask:
         return RateLimit(self.units, self.period_ns, self.burst)
 
 
+ANSWER_S = 1.0
+"""A request without an answer after so long has none: what it was charged, if anything, stays unknown."""
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the load process is to do: ask at `edges` (addresses) for `seconds`, with this seed."""
+    """What the load process is to do: ask at `edges` (addresses) for `seconds`, with this seed.
+
+    `answer_s`: what each request gets to be answered.
+    """
 
     edges: tuple[str, ...]
     asks: tuple[Ask, ...]
     seconds: float
     seed: int
+    answer_s: float = ANSWER_S
 
     def line(self) -> bytes:
         """One line of JSON."""
@@ -51,7 +59,23 @@ class Order:
     def read(cls, line: bytes) -> Self:
         """The order in a line."""
         raw = json.loads(line)
-        return cls(tuple(raw["edges"]), tuple(_ask(each) for each in raw["asks"]), raw["seconds"], raw["seed"])
+        raw["edges"] = tuple(raw["edges"])
+        raw["asks"] = tuple(_ask(each) for each in raw["asks"])
+        return cls(**raw)
+
+
+STOP = b"stop\n"
+"""The line that ends an order early: what was asked is still waited for, and the last account given."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeAccount:
+    """Requests to one edge since the start: `failures` by gRPC status, `slowest_ms` the longest wait for an answer."""
+
+    sent: int
+    answered: int
+    failures: dict[str, int]
+    slowest_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +83,7 @@ class RuleAccount:
     """The referee's account of one rule since the start, units of cost.
 
     `labels`: admitted units by epoch label, only labels that changed since the last account (all in the last one).
+    `offered_labels`: offered units by the epoch of sending; in the last account only.
     `last_*`: the newest label whose answers are in. `utilisation` None where nothing could be measured yet.
     """
 
@@ -77,6 +102,7 @@ class RuleAccount:
     last_admitted: int
     utilisation: float | None
     labels: dict[int, int]
+    offered_labels: dict[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +122,7 @@ class Account:
     warm_up_epochs: int
     measured_epochs: int
     rules: tuple[RuleAccount, ...]
+    edges: tuple[EdgeAccount, ...]
 
     def line(self) -> bytes:
         """One line of JSON."""
@@ -106,6 +133,7 @@ class Account:
         """The account in a line."""
         raw = json.loads(line)
         raw["rules"] = tuple(_rule_account(each) for each in raw["rules"])
+        raw["edges"] = tuple(EdgeAccount(**each) for each in raw["edges"])
         return cls(**raw)
 
 
@@ -133,5 +161,6 @@ def _ask(raw: dict[str, Any]) -> Ask:
 
 
 def _rule_account(raw: dict[str, Any]) -> RuleAccount:
-    raw["labels"] = {int(label): units for label, units in raw["labels"].items()}
+    for name in ("labels", "offered_labels"):
+        raw[name] = {int(label): units for label, units in raw[name].items()}
     return RuleAccount(**raw)

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from itertools import count
 
@@ -18,14 +19,11 @@ import grpc.aio
 from envoy.extensions.common.ratelimit.v3 import ratelimit_pb2
 from envoy.service.ratelimit.v3 import rls_pb2
 
-from apportion.commands.demonstration.accounts import Account, Ask, Order, RuleAccount
+from apportion.commands.demonstration.accounts import STOP, Account, Ask, EdgeAccount, Order, RuleAccount
 from apportion.commands.demonstration.referee import Referee, Tally
 from apportion.commands.demonstration.traffic import arrivals
 
 METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
-
-ANSWER_S = 1.0
-"""A request without an answer after so long has none: what it was charged, if anything, stays unknown."""
 
 WAITING_MAX = 1_000
 """Requests without an answer; above it arrivals are left out and counted, or a dead edge would fill the memory."""
@@ -35,9 +33,28 @@ BREATHE_EVERY = 32
 
 ACCOUNT_S = 1.0
 
+CHANNEL_OPTIONS = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 200))
+"""An edge that was killed and is back is asked again at once; gRPC's own backoff would grow to two minutes."""
+
 LINE_MAX = 1 << 20
 
 now_ns = time.monotonic_ns
+
+
+class EdgeTally:
+    """Requests to one edge."""
+
+    __slots__ = ("answered", "failures", "sent", "slowest_ns")
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.answered = 0
+        self.slowest_ns = 0
+        self.failures: Counter[str] = Counter()
+
+    def account(self) -> EdgeAccount:
+        """As it is told."""
+        return EdgeAccount(self.sent, self.answered, dict(self.failures), self.slowest_ns // 1_000_000)
 
 
 class Load:
@@ -48,22 +65,27 @@ class Load:
         self.referee = Referee([(ask.limit, ask.divided) for ask in order.asks])
         self._tell = tell
         self._requests = [request_bytes(ask) for ask in order.asks]
+        self._edges = [EdgeTally() for _ in order.edges]
         self._calls: list[grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = []
         self._waiting: dict[int, int] = {}  # number -> sent, in the order of sending
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers = count()
-        self._sent = 0
+        self._stopping = False
         self._not_sent = 0
         self._started_ns = 0
         self._cpu_started = 0.0
         self._ended_label: int | None = None
         self._told: list[dict[int, int]] = [{} for _ in order.asks]
 
+    def stop(self) -> None:
+        """Offer no more; `run` goes on to its end."""
+        self._stopping = True
+
     async def run(self) -> None:
         """Offer the traffic, wait for its answers, give the last account."""
         async with contextlib.AsyncExitStack() as stack:
             for address in self.order.edges:
-                channel = await stack.enter_async_context(grpc.aio.insecure_channel(address))
+                channel = await stack.enter_async_context(grpc.aio.insecure_channel(address, CHANNEL_OPTIONS))
                 self._calls.append(channel.unary_unary(METHOD))  # bytes in, bytes out
             self._started_ns, self._cpu_started = now_ns(), time.process_time()
             teller = asyncio.create_task(self._tell_each_second())
@@ -82,6 +104,8 @@ class Load:
             in_a_row = 0 if wait_ns > 0 else in_a_row + 1
             if wait_ns > 0 or in_a_row % BREATHE_EVERY == 0:
                 await asyncio.sleep(max(wait_ns, 0) / 1e9)
+            if self._stopping:
+                return
             if len(self._waiting) >= WAITING_MAX:
                 self._not_sent += 1
                 continue
@@ -90,16 +114,19 @@ class Load:
             task.add_done_callback(self._tasks.discard)
 
     async def _ask(self, question: int, edge: int) -> None:
-        cost = self.order.asks[question].cost
+        cost, tally = self.order.asks[question].cost, self._edges[edge]
         number, sent = next(self._numbers), now_ns()
         self.referee.sent(question, cost, sent)
-        self._sent += 1
+        tally.sent += 1
         self._waiting[number] = sent
         try:
-            answer = await self._calls[edge](self._requests[question], timeout=ANSWER_S)
+            answer = await self._calls[edge](self._requests[question], timeout=self.order.answer_s)
             self._take(question, rls_pb2.RateLimitResponse.FromString(answer), sent)
-        except grpc.RpcError:
+            tally.answered += 1
+            tally.slowest_ns = max(tally.slowest_ns, now_ns() - sent)
+        except grpc.aio.AioRpcError as error:
             self.referee.unanswered(question, cost)
+            tally.failures[error.code().name] += 1
         finally:
             del self._waiting[number]
 
@@ -135,7 +162,7 @@ class Load:
         return Account(
             seconds=(now - self._started_ns) / 1e9,
             done=done,
-            requests=self._sent,
+            requests=sum(tally.sent for tally in self._edges),
             waiting=len(self._waiting),
             not_sent=self._not_sent,
             cpu_seconds=time.process_time() - self._cpu_started,
@@ -145,6 +172,7 @@ class Load:
                 self._rule(tally, told, settled, first, last, done)
                 for tally, told in zip(self.referee.tallies, self._told, strict=True)
             ),
+            edges=tuple(tally.account() for tally in self._edges),
         )
 
     def _whole_epochs(self, settled: int | None) -> tuple[int, int]:
@@ -176,6 +204,7 @@ class Load:
             last_admitted=tally.by_label.get(settled, 0) if settled is not None else 0,
             utilisation=tally.utilisation(first, last).value,
             labels=changed,
+            offered_labels=dict(tally.offered_by_epoch) if done else {},
         )
 
 
@@ -202,17 +231,25 @@ async def _standard_input() -> asyncio.StreamReader:
 
 
 async def serve() -> None:
-    """Take an order, carry it out; end early when standard input ends."""
+    """Take an order, carry it out; stop early when told so; end at once when standard input ends."""
     orders = await _standard_input()
     line = await orders.readline()
     if not line:
         return
-    work = asyncio.create_task(Load(Order.read(line), _tell).run())
-    ended = asyncio.create_task(orders.read())
+    load = Load(Order.read(line), _tell)
+    work = asyncio.create_task(load.run())
+    ended = asyncio.create_task(_listen(orders, load))
     await asyncio.wait([work, ended], return_when=asyncio.FIRST_COMPLETED)
     if work.done():
         ended.cancel()
         work.result()
+
+
+async def _listen(orders: asyncio.StreamReader, load: Load) -> None:
+    """Take what is said after the order, until standard input ends."""
+    while line := await orders.readline():
+        if line == STOP:
+            load.stop()
 
 
 if __name__ == "__main__":

@@ -71,13 +71,13 @@ class Run:
             await start(f"allocator {number}", "apportion", "allocator", "--region", region) for number in (1, 2)
         ]
         self._edges = [
-            await start(f"edge {name}", *_edge_arguments(name, region, door))
+            await start(f"edge {name}", *edge_arguments(name, region, door))
             for name, door in zip(self.setting.edges, doors, strict=True)
         ]
         self._load = await start("load", "apportion.commands.demonstration.load", spoken_to=True)
         await asyncio.gather(
-            _serving(self._region, region),
-            *(_serving(child, door) for child, door in zip(self._edges, doors, strict=True)),
+            serving(self._region, region),
+            *(serving(child, door) for child, door in zip(self._edges, doors, strict=True)),
         )
         async with grpc.aio.insecure_channel(region) as channel:
             await self._has_leader(RegionView(channel, ()))
@@ -192,12 +192,13 @@ class Run:
             await asyncio.sleep(POLL_S)
 
 
-def _edge_arguments(name: str, region: str, door: str) -> tuple[str, ...]:
+def edge_arguments(name: str, region: str, door: str) -> tuple[str, ...]:
+    """Module and arguments of an edge."""
     return ("apportion", "edge", "--id", name, "--location", name, "--region", region, "--rls", door)
 
 
-async def _serving(child: Child, address: str) -> None:
-    """Wait until the process's health says that it serves."""
+async def serving(child: Child, address: str) -> None:
+    """Wait until the process's health says that it serves. Raises UnavailableError when it does not come to that."""
     deadline = time.monotonic() + UP_S
     while True:
         # A channel for each attempt: one that was refused would wait a second before it tries again.
