@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from apportion.core.decision import Decision, Reason, Verdict
+from apportion.core.decision import Decision
 from apportion.core.epoch import EpochClock
 from apportion.core.errors import RulesError
-from apportion.core.limit import RateLimit
 from apportion.core.match import Matcher
 from apportion.core.messages import (
     AcquireAnswer,
@@ -34,9 +33,10 @@ from apportion.core.rule import RuleSet
 from apportion.edge import verdicts as say
 from apportion.edge.crossing import RETRY_NS, Crossings, unanswered
 from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled
-from apportion.edge.holding import Holding, Taken
 from apportion.edge.holdings import Holdings
+from apportion.edge.part import Part
 from apportion.edge.reporting import LATEST_NS, Reports, columns, encode
+from apportion.edge.requests import Requests
 from apportion.edge.ticket import Ticket
 
 SILENT_NS = 1_500_000_000
@@ -63,12 +63,18 @@ class Agent:
         self._holdings = Holdings(self.clock)
         self._crossings = Crossings()
         self._reports = Reports()
+        self._requests = Requests(self.clock, self._holdings, self._reports)
         self._tickets = count(1)
 
     @property
     def ready(self) -> bool:
         """Whether the region has been heard on the present stream and rules are in force."""
         return self._attached and self.rules is not None
+
+    @property
+    def holdings(self) -> int:
+        """How many quotas are known here now."""
+        return len(self._holdings)
 
     # --- requests
 
@@ -82,122 +88,20 @@ class Agent:
             return Decision(True, ())
         if epoch is None:
             return say.unavailable(applications)
-        holdings: list[Holding | None] = []
-        refusals: dict[int, Verdict] = {}
-        crossing: list[int] = []
-        for index, application in enumerate(applications):
-            holding, refusal, crosses = self._check(application, epoch, now_ns)
-            holdings.append(holding)
-            if refusal is not None:
-                refusals[index] = refusal
-            elif crosses:
-                crossing.append(index)
-        if crossing and not refusals and not self._attached:
-            for index in crossing:
-                refusals[index] = say.refused(applications[index], Reason.UNAVAILABLE, say.UNAVAILABLE_RETRY_NS)
-        if refusals:
-            return self._refuse(applications, holdings, refusals, peek, epoch, now_ns)
-        taken = {} if peek else self._reserve(applications, holdings, crossing, epoch, now_ns)
-        if not crossing:
-            return self._admit_locally(applications, holdings, taken, peek, epoch, now_ns)
-        deadline = now_ns + min(applications[index].rule.deadline_ns for index in crossing)
-        ticket = Ticket(
-            next(self._tickets), applications, tuple(holdings), tuple(crossing), taken, peek, epoch, deadline
-        )
+        parts = self._requests.check(applications, epoch, now_ns)
+        crosses = any(part.crosses for part in parts)
+        if crosses and not self._attached and not any(part.refused for part in parts):
+            self._leave_unanswered(parts)
+        if any(part.refused for part in parts):
+            return self._requests.refuse(parts, peek, epoch, now_ns)
+        if not peek:
+            self._requests.reserve(parts, epoch, now_ns)
+        if not crosses:
+            return self._requests.admit(parts, peek, epoch, now_ns)
+        deadline = now_ns + min(part.application.rule.deadline_ns for part in parts if part.crosses)
+        ticket = Ticket(next(self._tickets), parts, peek, epoch, deadline)
         self._crossings.add(ticket)
         return ticket
-
-    def _check(self, application: Application, epoch: int, now_ns: int) -> tuple[Holding | None, Verdict | None, bool]:
-        """The holding a rule needs, the refusal if it refuses here and now, and whether it must cross."""
-        rule, cost = application.rule, application.cost
-        if not isinstance(rule.limit, RateLimit):
-            return None, None, False
-        if rule.cost_max is not None and cost > rule.cost_max:
-            return None, say.refused(application, Reason.IMPOSSIBLE, None), False
-        holding = self._holdings.find(application, rule.limit, epoch)
-        if holding is None:
-            return None, say.refused(application, Reason.KEYS_FULL, say.UNAVAILABLE_RETRY_NS), False
-        if cost and rule.divided:
-            holding.offer(cost, now_ns)
-        if rule.divided and holding.in_hand(epoch, now_ns) >= max(cost, 1):
-            return holding, None, False
-        wait = holding.refusal_ns(cost, now_ns) if cost else None
-        if wait is not None:
-            remaining = holding.in_hand(epoch, now_ns) if rule.divided else holding.region_remaining(now_ns)
-            return holding, say.refused(application, Reason.OVER_LIMIT, wait, remaining), False
-        return holding, None, True
-
-    def _refuse(
-        self,
-        applications: Sequence[Application],
-        holdings: Sequence[Holding | None],
-        refusals: dict[int, Verdict],
-        peek: bool,
-        epoch: int,
-        now_ns: int,
-    ) -> Decision:
-        self._count_demand(applications, holdings, set(refusals), peek, epoch)
-        left_ns = self.clock.left_ns(now_ns)
-        spoken = [
-            refusals.get(index) or say.known(application, holdings[index], epoch, left_ns, now_ns)
-            for index, application in enumerate(applications)
-        ]
-        if any(verdict.degraded for verdict in spoken):
-            self._reports.degrade()
-        return say.refusal(spoken)
-
-    def _reserve(
-        self,
-        applications: Sequence[Application],
-        holdings: Sequence[Holding | None],
-        crossing: Sequence[int],
-        epoch: int,
-        now_ns: int,
-    ) -> dict[int, Taken]:
-        taken = {}
-        for index, (application, holding) in enumerate(zip(applications, holdings, strict=True)):
-            if holding is not None and index not in crossing and application.cost:
-                units = holding.take(application.cost, epoch, now_ns)
-                assert units is not None, "checked at this very instant"
-                taken[index] = units
-        return taken
-
-    def _admit_locally(
-        self,
-        applications: Sequence[Application],
-        holdings: Sequence[Holding | None],
-        taken: dict[int, Taken],
-        peek: bool,
-        epoch: int,
-        now_ns: int,
-    ) -> Decision:
-        self._count_demand(applications, holdings, set(), peek, epoch)
-        left_ns = self.clock.left_ns(now_ns)
-        spoken = []
-        for index, (application, holding) in enumerate(zip(applications, holdings, strict=True)):
-            if holding is None:
-                spoken.append(say.passed(application, charged=not peek and application.cost > 0))
-                continue
-            units = taken.get(index)
-            if units is not None:
-                self._reports.spend(holding, units.epoch, units.units)
-            spoken.append(say.from_slice(application, holding, units, epoch, left_ns, now_ns))
-        return Decision(True, tuple(spoken))
-
-    def _count_demand(
-        self,
-        applications: Sequence[Application],
-        holdings: Sequence[Holding | None],
-        refused: set[int],
-        peek: bool,
-        epoch: int,
-    ) -> None:
-        """Demand is offered cost that no other rule refused: a sole refuser still counts its own (algorithms 1.2)."""
-        if peek:
-            return
-        for index, (application, holding) in enumerate(zip(applications, holdings, strict=True)):
-            if holding is not None and application.cost and not refused - {index}:
-                self._reports.demand(epoch, holding, application.cost)
 
     # --- events
 
@@ -330,45 +234,30 @@ class Agent:
         return commands
 
     def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, sent_ns: int, now_ns: int) -> Settled:
+        """The region decided: commit, or release what was reserved here."""
         charged = after is not None and not ticket.peek
-        spoken = say.crossed(ticket.applications, ticket.holdings, ticket.crossing, group, after, charged)
-        for (holding, cost), member in zip(ticket.members(), group.members, strict=True):
-            holding.learn(member, cost, sent_ns, now_ns)
+        for part, member in zip(ticket.crossing, group.members, strict=True):
+            cost = part.application.cost
+            part.verdict = say.from_region(part, member, after, charged)
+            part.held.learn(member, cost, sent_ns, now_ns)
             if charged and cost and not member.store:
-                self._reports.spend(holding, member.epoch, cost)
-        return self._settle(ticket, spoken, allowed=after is not None, now_ns=now_ns)
-
-    def _settle(self, ticket: Ticket, spoken: dict[int, Verdict], allowed: bool, now_ns: int) -> Settled:
-        """Commit or release what was reserved locally, and give the decision."""
-        ticket.settled = True
-        refused = {index for index, verdict in spoken.items() if not verdict.allowed}
-        self._count_demand(ticket.applications, ticket.holdings, refused, ticket.peek, ticket.epoch)
-        left_ns = self.clock.left_ns(now_ns)
-        verdicts = []
-        for index, application in enumerate(ticket.applications):
-            holding, taken = ticket.holdings[index], ticket.taken.get(index)
-            if index in spoken:
-                verdicts.append(spoken[index])
-                continue
-            if holding is None:
-                verdicts.append(say.passed(application, charged=allowed and not ticket.peek))
-                continue
-            if taken is not None and allowed:
-                self._reports.spend(holding, taken.epoch, taken.units)
-            elif taken is not None:
-                holding.put_back(taken)
-                taken = None
-            verdicts.append(say.from_slice(application, holding, taken, ticket.epoch, left_ns, now_ns))
-        return Settled(ticket.number, Decision(allowed, tuple(verdicts)))
+                self._reports.spend(part.held, member.epoch, cost)
+        return self._settle(ticket, now_ns)
 
     def _unavailable(self, ticket: Ticket, now_ns: int) -> Settled:
-        """Answer by `when_unavailable`, whose one stage is deny in this version."""
-        self._reports.degrade()
-        spoken = {
-            index: say.refused(ticket.applications[index], Reason.UNAVAILABLE, say.UNAVAILABLE_RETRY_NS)
-            for index in ticket.crossing
-        }
-        return self._settle(ticket, spoken, allowed=False, now_ns=now_ns)
+        """Nobody decided in time."""
+        self._leave_unanswered(ticket.crossing)
+        return self._settle(ticket, now_ns)
+
+    def _leave_unanswered(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            if part.crosses:
+                part.verdict = say.unanswered(part.application)
+
+    def _settle(self, ticket: Ticket, now_ns: int) -> Settled:
+        ticket.settled = True
+        finish = self._requests.refuse if any(part.refused for part in ticket.parts) else self._requests.admit
+        return Settled(ticket.number, finish(ticket.parts, ticket.peek, ticket.epoch, now_ns))
 
     def _expire(self, now_ns: int) -> list[Command]:
         late = [ticket for ticket in self._crossings.tickets() if ticket.deadline_ns <= now_ns]

@@ -13,6 +13,7 @@ from apportion.core.errors import InputError
 from apportion.core.match import Matcher
 from apportion.core.request import Application
 from apportion.core.rule import RuleSet
+from apportion.edge.decider import Gauges
 
 
 class Alone:
@@ -45,3 +46,7 @@ class Alone:
         """Decide a request, at once. Its applications are of one domain."""
         engine = self._engines[applications[0].rule.domain]
         return engine.decide_applications(applications, self._clock(), peek)
+
+    def gauges(self) -> Gauges:
+        """What a scrape sees beside the counts."""
+        return Gauges(holdings=sum(engine.keys for engine in self._engines.values()))

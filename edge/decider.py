@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import Protocol
 
 from apportion.core.decision import Decision
@@ -29,3 +30,20 @@ class Decider(Protocol):
 
         The decision has one verdict for each application, in the same order, those of unlimited rules included.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """What an edge shows of itself at one instant. None: an edge without a region has no such thing."""
+
+    holdings: int
+    crossings: int | None = None
+    tickets_waiting: int | None = None
+    epoch_error_ns: int | None = None
+
+
+class Gauged(Protocol):
+    """An edge that shows its gauges."""
+
+    def gauges(self) -> Gauges:
+        """How things are now."""

@@ -18,10 +18,11 @@ import structlog
 from apportion.core.decision import Decision
 from apportion.core.errors import ProtocolError
 from apportion.core.match import Matcher
-from apportion.core.messages import FromEdge
+from apportion.core.messages import Acquire, FromEdge
 from apportion.core.request import Application
 from apportion.edge import verdicts
 from apportion.edge.agent import Agent
+from apportion.edge.decider import Gauges
 from apportion.edge.events import Command, Connected, Event, Lost, Note, Polled, Received, Reconnect, Send, Settled
 from apportion.proto.v1 import region_pb2, region_pb2_grpc
 from apportion.proto.wire import CHANNEL_OPTIONS, edge_to_wire, reply_from_wire
@@ -61,6 +62,7 @@ class Edge:
         self._link: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._flushing = False
+        self._crossings = 0
         self._was_ready = False
         self._readiness = asyncio.Event()
 
@@ -96,6 +98,15 @@ class Edge:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush)
         return future
+
+    def gauges(self) -> Gauges:
+        """What a scrape sees beside the counts."""
+        return Gauges(
+            holdings=self.agent.holdings,
+            crossings=self._crossings,
+            tickets_waiting=len(self._futures),
+            epoch_error_ns=self.agent.clock.error_ns(),
+        )
 
     async def readiness_changed(self) -> None:
         """Wait until `ready` has changed since the last call."""
@@ -140,6 +151,7 @@ class Edge:
     def _perform(self, command: Command) -> None:
         match command:
             case Send(message):
+                self._crossings += isinstance(message, Acquire)
                 if self._outbox is not None:
                     self._outbox.put_nowait(message)
             case Settled(ticket, decision):

@@ -1,4 +1,4 @@
-"""`apportion.v1.Limiter` in front of an edge: its messages to descriptors, decisions back to its messages.
+"""`apportion.v1.Limiter` in front of an edge: its messages to descriptors. The answer's side is `limiter_answer`.
 
 Translates and nothing else. A request's dimensions may be more than a rule names, unlike those of RLS.
 """
@@ -9,15 +9,12 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from google.protobuf.duration_pb2 import Duration
-
-from apportion.core.decision import Reason, Scope, Verdict
 from apportion.core.errors import InputError
-from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.match import Matcher
-from apportion.core.request import COST_MAX, Descriptor
+from apportion.core.request import Descriptor
 from apportion.edge.asking import DESCRIPTORS_MAX, DIMENSIONS_MAX, Answer, decision_ids, find_matcher, start
 from apportion.edge.decider import Decider
+from apportion.edge.limiter_answer import to_response
 from apportion.proto.v1 import limiter_pb2, limiter_pb2_grpc
 
 SERVICE = limiter_pb2.DESCRIPTOR.services_by_name["Limiter"].full_name
@@ -26,15 +23,6 @@ REQUESTS_MAX = 1_000
 """Requests of one DecideMany: a few milliseconds, during which no other request is answered."""
 
 Asked = tuple[Matcher, list[Descriptor]]
-
-_REASONS = {
-    None: limiter_pb2.REASON_UNSPECIFIED,
-    Reason.OVER_LIMIT: limiter_pb2.REASON_OVER_LIMIT,
-    Reason.IMPOSSIBLE: limiter_pb2.REASON_IMPOSSIBLE,
-    Reason.UNAVAILABLE: limiter_pb2.REASON_UNAVAILABLE,
-    Reason.KEYS_FULL: limiter_pb2.REASON_KEYS_FULL,
-}
-_SCOPES = {Scope.EDGE: limiter_pb2.REMAINING_SCOPE_EDGE, Scope.REGION: limiter_pb2.REMAINING_SCOPE_REGION}
 
 
 class LimiterService(limiter_pb2_grpc.LimiterServicer):
@@ -93,40 +81,3 @@ def read_descriptors(request: limiter_pb2.DecideRequest, path: str) -> list[Desc
         cost = descriptor.cost if descriptor.HasField("cost") else None
         descriptors.append(Descriptor(dict(descriptor.dimensions), cost))
     return descriptors
-
-
-def to_response(answer: Answer, decision_id: str) -> limiter_pb2.DecideResponse:
-    """A decision as a message."""
-    decision = answer.decision
-    return limiter_pb2.DecideResponse(
-        allowed=decision.allowed,
-        decision_id=decision_id,
-        deciding_rule=decision.rule,
-        verdicts=[_verdict(verdict) for verdict in decision.verdicts],
-        degraded=decision.degraded,
-    )
-
-
-def _verdict(verdict: Verdict) -> limiter_pb2.RuleVerdict:
-    limit = verdict.rule.limit
-    assert isinstance(limit, RateLimit), "of other rules there is no verdict to tell"
-    known = verdict.remaining is not None
-    return limiter_pb2.RuleVerdict(
-        rule=verdict.rule.name,
-        key=verdict.key,
-        cost=min(verdict.cost, COST_MAX),
-        allowed=verdict.allowed,
-        charged=verdict.charged,
-        remaining=verdict.remaining,
-        remaining_scope=_SCOPES[verdict.scope] if known else limiter_pb2.REMAINING_SCOPE_UNSPECIFIED,
-        retry_after=None if verdict.retry_after_ns is None else _duration(verdict.retry_after_ns),
-        reset_after=_duration(verdict.reset_after_ns),
-        reason=_REASONS[verdict.reason],
-        epoch=verdict.epoch,
-        degraded=verdict.degraded,
-        limit=limiter_pb2.Limit(units=limit.units, period=_duration(limit.period_ns), burst=limit.burst),
-    )
-
-
-def _duration(nanoseconds: int) -> Duration:
-    return Duration(seconds=nanoseconds // EPOCH_NS, nanos=nanoseconds % EPOCH_NS)

@@ -14,9 +14,10 @@ from envoy.service.ratelimit.v3 import rls_pb2
 from google.protobuf.duration_pb2 import Duration
 
 from apportion.core.decision import Decision, Reason, Scope, Verdict
-from apportion.core.limit import EPOCH_NS, MINUTE_NS, RateLimit, ceil_div
+from apportion.core.limit import EPOCH_NS, MINUTE_NS, RateLimit
 from apportion.core.rule import Rule
 from apportion.edge.asking import Answer
+from apportion.edge.http_fields import retry_after_s
 from apportion.edge.struct_bytes import boolean, field, key, number, record, sized, text, values
 
 UINT32_MAX = 2**32 - 1
@@ -141,9 +142,9 @@ def _headers(decision: Decision) -> list[base_pb2.HeaderValue]:
     verdict = decision.deciding
     assert verdict is not None and verdict.reason is not None, "a refusal has a rule that refused, and why"
     headers = [base_pb2.HeaderValue(key="x-apportion-reason", value=verdict.reason.value)]
-    if verdict.retry_after_ns is not None:
-        seconds = max(1, ceil_div(verdict.retry_after_ns, EPOCH_NS))
-        headers.append(base_pb2.HeaderValue(key="retry-after", value=str(seconds)))
+    wait = retry_after_s(decision)
+    if wait is not None:
+        headers.append(base_pb2.HeaderValue(key="retry-after", value=str(wait)))
     return headers
 
 

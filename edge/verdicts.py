@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from apportion.core.decision import Decision, Reason, Scope, Verdict
 from apportion.core.limit import EPOCH_NS, RateLimit
-from apportion.core.messages import GroupAnswer, MemberAnswer, Outcome
+from apportion.core.messages import MemberAnswer, Outcome
 from apportion.core.request import Application
-from apportion.edge.holding import HOLD_NS, Holding, Taken
+from apportion.edge.holding import HOLD_NS
+from apportion.edge.part import Part
 
 UNAVAILABLE_RETRY_NS = EPOCH_NS
 """What a caller is told to wait when nobody who may decide answered: edges try to reconnect at least twice
@@ -38,44 +39,47 @@ def refused(application: Application, reason: Reason, wait_ns: int | None, remai
     )
 
 
-def known(application: Application, holding: Holding | None, epoch: int, left_ns: int, now_ns: int) -> Verdict:
+def known(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
     """A rule that would let the request pass, as far as the edge knows, of a request that another rule refused."""
+    application, holding = part.application, part.holding
     if holding is None:
         return passed(application)
-    units = holding.in_hand(epoch, now_ns) if holding.rule.divided else None
-    scope = Scope.EDGE
-    if units is None:
-        units, scope = holding.region_remaining(now_ns), Scope.REGION
+    divided = holding.rule.divided
     return Verdict(
-        application.rule, application.key, application.cost, True, False, units, scope, reset_after_ns=left_ns
+        application.rule,
+        application.key,
+        application.cost,
+        allowed=True,
+        remaining=holding.in_hand(epoch, now_ns) if divided else holding.region_remaining(now_ns),
+        scope=Scope.EDGE if divided else Scope.REGION,
+        reset_after_ns=left_ns,
     )
 
 
-def from_slice(
-    application: Application, holding: Holding, taken: Taken | None, epoch: int, left_ns: int, now_ns: int
-) -> Verdict:
-    """A rule that was decided from units in hand; `taken` None for a peek."""
+def from_slice(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
+    """A rule that was decided from units in hand; nothing was taken for a peek."""
+    application, taken = part.application, part.taken
     return Verdict(
         application.rule,
         application.key,
         application.cost,
         allowed=True,
         charged=taken is not None,
-        remaining=holding.in_hand(epoch, now_ns),
+        remaining=part.held.in_hand(epoch, now_ns),
         scope=Scope.EDGE,
         reset_after_ns=left_ns,
         epoch=taken.epoch if taken else None,
     )
 
 
-def from_region(
-    application: Application, holding: Holding, member: MemberAnswer, after: int | None, charged: bool
-) -> Verdict:
+def from_region(part: Part, member: MemberAnswer, after: int | None, charged: bool) -> Verdict:
     """A rule that the region decided. `after`: how many like requests it admitted after this one, None: this one was
-    not.
+    not. `charged`: whether the request was, of which a part without cost has nothing.
     """
+    application, limit = part.application, part.held.limit
     allowed = after is not None or member.outcome is Outcome.ADMITTED
-    reset = _drain_ns(holding.limit, member.backlog) if member.backlog is not None else 0
+    charged = charged and application.cost > 0
+    reset = _drain_ns(limit, member.backlog) if member.backlog is not None else 0
     wait: int | None = 0
     if not allowed:
         # A refusal is held here for a while (Holding.learn), so obeying a shorter advice would meet that.
@@ -96,33 +100,14 @@ def from_region(
     )
 
 
-def crossed(
-    applications: Sequence[Application],
-    holdings: Sequence[Holding | None],
-    crossing: Sequence[int],
-    group: GroupAnswer,
-    after: int | None,
-    charged: bool,
-) -> dict[int, Verdict]:
-    """Verdicts of the members that crossed, by index of the application."""
-    verdicts = {}
-    for index, member in zip(crossing, group.members, strict=True):
-        holding = holdings[index]
-        assert holding is not None
-        paid = charged and applications[index].cost > 0
-        verdicts[index] = from_region(applications[index], holding, member, after, paid)
-    return verdicts
-
-
-def refusal(verdicts: Sequence[Verdict]) -> Decision:
-    """A refused request: nothing was charged by any rule."""
-    assert any(not verdict.allowed for verdict in verdicts)
-    return Decision(False, tuple(verdicts))
-
-
 def unavailable(applications: Sequence[Application]) -> Decision:
     """A request that nobody can decide, because no region has ever been heard."""
-    return refusal([refused(each, Reason.UNAVAILABLE, UNAVAILABLE_RETRY_NS) for each in applications])
+    return Decision(False, tuple(unanswered(each) for each in applications))
+
+
+def unanswered(application: Application) -> Verdict:
+    """A rule whose decision nobody gave in time: `when_unavailable`, whose one stage is deny in this version."""
+    return refused(application, Reason.UNAVAILABLE, UNAVAILABLE_RETRY_NS)
 
 
 def _drain_ns(limit: RateLimit, backlog: int) -> int:

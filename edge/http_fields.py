@@ -1,0 +1,104 @@
+"""HTTP response fields that say what was decided: `Retry-After`, the IETF's `RateLimit` and `RateLimit-Policy`, ours.
+
+Pure: decisions in, texts out. Whole seconds are rounded up, so that who waits exactly as told is admitted.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from apportion.core.decision import Decision, Reason, Verdict
+from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
+
+# The IETF's fields are those of draft-ietf-httpapi-ratelimit-headers-12 (20 November 2026), as its working copy of
+# 15 August 2026 has them: lists of Strings (RFC 9651), one for each policy, with parameters. Where it says `a` (available
+# quota) and `w` (effective window) in RateLimit, drafts 08 to 11 say `r` and `t`. Readers of each ignore parameters they
+# do not know, so both pairs are sent.
+
+POLICIES_MAX = 8
+"""Rules that the fields name, the deciding one first: proxies allow a response 4 to 8 KiB of header."""
+
+INTEGER_MAX = 999_999_999_999_999
+"""The largest Integer of a structured field."""
+
+_PRINTABLE = " !#$&'()*+,-./:;<=>?@[]^_`{|}~"
+
+
+def retry_after_s(decision: Decision) -> int | None:
+    """Whole seconds that a refused lone caller waits, at least 1; None when it was allowed or waiting cannot help."""
+    verdict = decision.deciding
+    if decision.allowed or verdict is None or verdict.retry_after_ns is None:
+        return None
+    return max(1, ceil_div(verdict.retry_after_ns, EPOCH_NS))
+
+
+def decision_fields(decision: Decision, decision_id: str) -> dict[str, str]:
+    """Every field of an answer to a request with this decision, by name."""
+    fields = {"X-Apportion-Decision-Id": decision_id}
+    verdict = decision.deciding
+    if decision.degraded:
+        fields["X-Apportion-Degraded"] = "true"
+    if verdict is None:
+        return fields
+    fields["X-Apportion-Rule"] = ascii_text(verdict.rule.name)
+    if verdict.reason is not None:
+        fields["X-Apportion-Reason"] = verdict.reason.value
+    wait = retry_after_s(decision)
+    if wait is not None:
+        fields["Retry-After"] = str(wait)
+    spoken = _most_telling(decision, verdict)
+    policies = [item for item in map(_policy, spoken) if item]
+    if policies:
+        fields["RateLimit-Policy"] = ", ".join(policies)
+    # Of a refused request only what refused it: a window may not end after Retry-After does.
+    limits = [item for item in map(_service_limit, spoken) if item]
+    if limits:
+        fields["RateLimit"] = ", ".join(limits)
+    return fields
+
+
+def is_shortage(decision: Decision) -> bool:
+    """Whether a refusal is nothing that the caller did: nobody could decide, or there was no room to count it."""
+    verdict = decision.deciding
+    return verdict is not None and verdict.reason in (Reason.UNAVAILABLE, Reason.KEYS_FULL)
+
+
+def ascii_text(text: str) -> str:
+    """A name as a field can carry it: printable ASCII. Other characters, percent, double quote and backslash become
+    %XX for each byte of their UTF-8.
+    """
+    return quote(text, safe=_PRINTABLE)
+
+
+def _most_telling(decision: Decision, deciding: Verdict) -> list[Verdict]:
+    """The deciding verdict and others of like outcome, each rule once, at most POLICIES_MAX."""
+    by_rule = {deciding.rule.name: deciding}
+    for verdict in decision.verdicts:
+        if verdict.allowed == decision.allowed:
+            by_rule.setdefault(verdict.rule.name, verdict)
+    return list(by_rule.values())[:POLICIES_MAX]
+
+
+def _policy(verdict: Verdict) -> str | None:
+    limit = verdict.rule.limit
+    if not isinstance(limit, RateLimit):
+        return None
+    window = ceil_div(limit.period_ns, EPOCH_NS)
+    quota, burst = min(limit.units, INTEGER_MAX), min(limit.burst, INTEGER_MAX)
+    return f"{_name(verdict)};q={quota};w={window};apportion-burst={burst}"
+
+
+def _service_limit(verdict: Verdict) -> str | None:
+    """What is left and for how long it must do; None where nobody knows what is left."""
+    if verdict.remaining is None:
+        return None
+    left = min(verdict.remaining, INTEGER_MAX)
+    ends_ns = verdict.reset_after_ns if verdict.allowed else verdict.retry_after_ns
+    if ends_ns is None:
+        return f"{_name(verdict)};a={left};r={left};apportion-scope={verdict.scope.value}"
+    window = ceil_div(ends_ns, EPOCH_NS)
+    return f"{_name(verdict)};a={left};w={window};r={left};t={window};apportion-scope={verdict.scope.value}"
+
+
+def _name(verdict: Verdict) -> str:
+    return f'"{ascii_text(verdict.rule.name)}"'

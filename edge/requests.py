@@ -1,0 +1,92 @@
+"""What happens to a request at the edge but for crossing: its rules are checked, units reserved, committed or released.
+
+All rules are checked before any is charged; a refused or peeked request charges nothing. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apportion.core.decision import Decision, Reason
+from apportion.core.epoch import EpochClock
+from apportion.core.limit import RateLimit
+from apportion.core.request import Application
+from apportion.edge import verdicts as say
+from apportion.edge.holdings import Holdings
+from apportion.edge.part import Part
+from apportion.edge.reporting import Reports
+
+
+class Requests:
+    """Takes requests through the edge's holdings, and counts what they demand and spend."""
+
+    def __init__(self, clock: EpochClock, holdings: Holdings, reports: Reports) -> None:
+        self._clock = clock
+        self._holdings = holdings
+        self._reports = reports
+
+    def check(self, applications: Sequence[Application], epoch: int, now_ns: int) -> list[Part]:
+        """Check each rule by what is known here; a part without a verdict passes, or crosses."""
+        return [self._check(application, epoch, now_ns) for application in applications]
+
+    def reserve(self, parts: Sequence[Part], epoch: int, now_ns: int) -> None:
+        """Take the units of every part that needs no crossing; they were checked at this very instant."""
+        for part in parts:
+            cost = part.application.cost
+            if part.holding is not None and not part.crosses and cost:
+                part.taken = part.holding.take(cost, epoch, now_ns)
+                assert part.taken is not None, "checked at this very instant"
+
+    def admit(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:
+        """Commit: every rule let the request pass."""
+        self._count_demand(parts, peek, epoch)
+        left_ns = self._clock.left_ns(now_ns)
+        for part in parts:
+            if part.taken is not None:
+                self._reports.spend(part.held, part.taken.epoch, part.taken.units)
+            if part.verdict is None and part.holding is None:
+                part.verdict = say.passed(part.application, charged=not peek and part.application.cost > 0)
+            elif part.verdict is None:
+                part.verdict = say.from_slice(part, epoch, left_ns, now_ns)
+        return Decision(True, tuple(part.verdict for part in parts if part.verdict is not None))
+
+    def refuse(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:
+        """Release: at least one rule refused; what was reserved goes back."""
+        assert any(part.refused for part in parts)
+        self._count_demand(parts, peek, epoch)
+        left_ns = self._clock.left_ns(now_ns)
+        for part in parts:
+            if part.taken is not None:
+                part.held.put_back(part.taken)
+            if part.verdict is None:
+                part.verdict = say.known(part, epoch, left_ns, now_ns)
+        decision = Decision(False, tuple(part.verdict for part in parts if part.verdict is not None))
+        if decision.degraded:
+            self._reports.degrade()
+        return decision
+
+    def _check(self, application: Application, epoch: int, now_ns: int) -> Part:
+        rule, cost = application.rule, application.cost
+        if not isinstance(rule.limit, RateLimit):
+            return Part(application, None)
+        if rule.cost_max is not None and cost > rule.cost_max:
+            return Part(application, None, say.refused(application, Reason.IMPOSSIBLE, None))
+        holding = self._holdings.find(application, rule.limit, epoch)
+        if holding is None:
+            return Part(application, None, say.refused(application, Reason.KEYS_FULL, say.UNAVAILABLE_RETRY_NS))
+        if rule.divided:
+            holding.offer(cost, now_ns)
+            if holding.in_hand(epoch, now_ns) >= max(cost, 1):
+                return Part(application, holding)
+        wait = holding.refusal_ns(cost, now_ns) if cost else None
+        if wait is None:
+            return Part(application, holding, crosses=True)
+        remaining = holding.in_hand(epoch, now_ns) if rule.divided else holding.region_remaining(now_ns)
+        return Part(application, holding, say.refused(application, Reason.OVER_LIMIT, wait, remaining))
+
+    def _count_demand(self, parts: Sequence[Part], peek: bool, epoch: int) -> None:
+        """Demand is offered cost that no other rule refused: a sole refuser still counts its own (algorithms 1.2)."""
+        refused = sum(part.refused for part in parts)
+        for part in parts:
+            if part.holding is not None and part.application.cost and not peek and refused - part.refused == 0:
+                self._reports.demand(epoch, part.holding, part.application.cost)
