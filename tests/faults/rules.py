@@ -15,7 +15,8 @@ domain: api
 edges_max: 8
 rules:
   - {name: exact, match: {e: "*"}, key: [e], limit: {rate: 40/s}, enforce: region, when_unavailable: [deny]}
-  - {name: fifty, match: {f: "*"}, key: [f], limit: {rate: 50/s}, enforce: lease, when_unavailable: [deny]}
+  - {name: fifty, match: {f: "*"}, key: [f], limit: {rate: 50/s, burst: 50}, enforce: lease,
+     when_unavailable: [deny]}
   - {name: free, match: {n: "*"}, key: [n], limit: {unlimited: true}, enforce: region, when_unavailable: [deny]}
   - {name: hundred, match: {h: "*"}, key: [h], limit: {rate: 100/s}, enforce: lease, when_unavailable: [deny]}
   - {name: odd, match: {o: "*"}, key: [o], limit: {rate: 45/2s}, enforce: lease, when_unavailable: [deny]}
