@@ -134,7 +134,9 @@ class Authority:
         self.ledger.forget(epoch - EPOCHS_KEPT)
         for old in [old for old in self.lending.plans if old < epoch - EPOCHS_KEPT]:
             del self.lending.plans[old]
-        for identity in self.table.forget_idle(epoch):
+        forgotten = self.table.forget_idle(epoch)
+        self.ledger.forget_quotas(forgotten)
+        for identity in forgotten:
             for declared in self._declared():
                 declared.forget(identity)
         return commands
