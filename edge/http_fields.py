@@ -11,9 +11,9 @@ from apportion.core.decision import Decision, Reason, Verdict
 from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
 
 # The IETF's fields are those of draft-ietf-httpapi-ratelimit-headers-12 (20 November 2026), as its working copy of
-# 15 August 2026 has them: lists of Strings (RFC 9651), one for each policy, with parameters. Where it says `a` (available
-# quota) and `w` (effective window) in RateLimit, drafts 08 to 11 say `r` and `t`. Readers of each ignore parameters they
-# do not know, so both pairs are sent.
+# 15 August 2026 has them: lists of Strings (RFC 9651), one for each policy, with parameters. Where it says `a`
+# (available quota) and `w` (effective window) in RateLimit, drafts 08 to 11 say `r` and `t`. Readers of each ignore
+# parameters they do not know, so both pairs are sent.
 
 POLICIES_MAX = 8
 """Rules that the fields name, the deciding one first: proxies allow a response 4 to 8 KiB of header."""
@@ -89,14 +89,20 @@ def _policy(verdict: Verdict) -> str | None:
 
 
 def _service_limit(verdict: Verdict) -> str | None:
-    """What is left and for how long it must do; None where nobody knows what is left."""
-    if verdict.remaining is None:
+    """What is left and for how long it must do; None where nobody knows what is left.
+
+    That is until the next unit comes, not until the allowance is whole: who waited for that would wait too long.
+    """
+    limit = verdict.rule.limit
+    if verdict.remaining is None or not isinstance(limit, RateLimit):
         return None
     left = min(verdict.remaining, INTEGER_MAX)
-    ends_ns = verdict.reset_after_ns if verdict.allowed else verdict.retry_after_ns
-    if ends_ns is None:
+    wait_ns = verdict.retry_after_ns
+    if verdict.allowed:
+        wait_ns = ceil_div(limit.period_ns, max(limit.units, 1))
+    if wait_ns is None:
         return f"{_name(verdict)};a={left};r={left};apportion-scope={verdict.scope.value}"
-    window = ceil_div(ends_ns, EPOCH_NS)
+    window = max(1, ceil_div(wait_ns, EPOCH_NS))
     return f"{_name(verdict)};a={left};w={window};r={left};t={window};apportion-scope={verdict.scope.value}"
 
 

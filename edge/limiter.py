@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Self
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
 
 from apportion.core.decision import Decision
 from apportion.core.engine import KEYS_MAX, Engine
@@ -20,6 +21,9 @@ from apportion.core.request import COST_MAX
 from apportion.core.rule import RuleSet
 from apportion.core.rules_file import parse_rules
 from apportion.rules_path import read_rule_texts
+
+if TYPE_CHECKING:
+    from apportion.edge.connected import ConnectedLimiter
 
 CONTENDED_PAUSE_S = 20e-6
 """Sleep of a thread that finds another one in the middle of a decision, which takes about a microsecond."""
@@ -51,6 +55,19 @@ class Limiter:
         # call and the `try` behind it would leave it taken for ever.
         self._free = [None, None]
 
+    @staticmethod
+    def connect(
+        address: str, when_unreachable: Literal["allow", "deny"] | None = None, timeout_s: float = 0.2
+    ) -> ConnectedLimiter:
+        """A limiter that asks the edge agent whose `--rls` is `address`, HOST:PORT or unix:PATH.
+
+        `when_unreachable` has no default: it says what is answered where no answer comes within `timeout_s`. Nothing
+        is connected before the first decision, so a server may call this before it forks. InputError for wrong values.
+        """
+        from apportion.edge.connected import ConnectedLimiter  # who decides in process need not load gRPC
+
+        return ConnectedLimiter(address, when_unreachable, timeout_s)
+
     @classmethod
     def from_rules(
         cls,
@@ -79,7 +96,7 @@ class Limiter:
         if domain is not None or engine is None:
             engine = self._engine(domain)
         if cost is not None and (cost.__class__ is not int or not 0 <= cost <= COST_MAX):
-            cost = _checked_cost(cost)
+            cost = checked_cost(cost)
         try:
             del self._free[1]
         except IndexError:
@@ -94,6 +111,27 @@ class Limiter:
     ) -> Decision:
         """As `decide`. It does not wait for anything, so it does not yield to the event loop either."""
         return self.decide(request, cost, domain=domain, peek=peek)
+
+    def close(self) -> None:
+        """Let go of what it holds: nothing here, connections where it is connected."""
+
+    async def close_async(self) -> None:
+        """As `close`, from a coroutine."""
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close_async()
 
     def _engine(self, domain: str | None) -> Engine:
         """The engine of `domain`. Raises InputError when there is none, or none is named and there are several."""
@@ -116,7 +154,7 @@ class Limiter:
                 continue
 
 
-def _checked_cost(cost: object) -> int:
+def checked_cost(cost: object) -> int:
     """`cost` as an int, for what is one without being of that very type. Raises InputError for everything else."""
     if isinstance(cost, bool) or not isinstance(cost, int):
         raise InputError(

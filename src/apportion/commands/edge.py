@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Annotated
 
 import structlog
@@ -16,8 +19,13 @@ from apportion.core.rule import RuleSet
 from apportion.core.rules_file import parse_rules
 from apportion.edge.agent import Agent
 from apportion.edge.alone import Alone
+from apportion.edge.check_request import CheckMapping, parse_mapping
+from apportion.edge.counted import Counted
+from apportion.edge.decider import Gauged
 from apportion.edge.doors import Doors, open_doors
 from apportion.edge.edge import Edge, boottime_ns
+from apportion.edge.http_door import HttpDoor
+from apportion.edge.metrics import Metrics
 from apportion.listening import check_address, check_addresses
 from apportion.process import run_service, stop_signals, told_plainly
 from apportion.rules_path import load_rules
@@ -41,6 +49,28 @@ def edge(
     rls: Annotated[
         str, typer.Option(envvar="APPORTION_RLS", metavar="ADDR", help="Serve Envoy RLS and apportion.v1.Limiter here.")
     ] = "127.0.0.1:8081",
+    http: Annotated[
+        str | None,
+        typer.Option(
+            envvar="APPORTION_HTTP", metavar="ADDR", help="Serve /check, /v1/decide, /healthz, /readyz, /metrics here."
+        ),
+    ] = None,
+    check_headers: Annotated[
+        str | None,
+        typer.Option(
+            envvar="APPORTION_CHECK_HEADERS",
+            metavar="DIMENSION=HEADER,...",
+            help="What /check reads: which request header is which dimension. An absent header is an absent dimension.",
+        ),
+    ] = None,
+    check_domain: Annotated[
+        str | None,
+        typer.Option(
+            envvar="APPORTION_CHECK_DOMAIN",
+            metavar="DOMAIN",
+            help="Domain that /check asks of; unless given, the header X-Apportion-Domain, or the only one.",
+        ),
+    ] = None,
     alone: Annotated[bool, typer.Option("--alone", help="No region: one location, every limit decided here.")] = False,
     rules: Annotated[
         str | None,
@@ -57,15 +87,19 @@ def edge(
         apportion edge --id fra-1 --location frankfurt --region 127.0.0.1:7000 --rls 127.0.0.1:8081
 
         apportion edge --id laptop --location here --alone --rules rules.yaml --rls 127.0.0.1:8081
+
+        apportion edge --id laptop --location here --alone --rules rules.yaml --http 127.0.0.1:8082
+            --check-headers tenant=X-Tenant,api=X-Api
     """
     checked_name("--id", name)
     checked_name("--location", location)
     check_address(rls)
+    front = Front(rls, http, check_mapping(http, check_headers, check_domain))
     if alone:
         if region is not None or rules is None:
             raise InputError("--alone runs without a region, from a file: give --rules PATH, and no --region")
         ruleset = load_rules(rules)
-        run_service(lambda: serve_alone(ruleset, rls, name))
+        run_service(lambda: serve_alone(ruleset, front, name))
         return
     if region is None:
         raise InputError("give --region ADDR[,ADDR...], or --alone with --rules PATH for a single location")
@@ -73,7 +107,7 @@ def edge(
         raise InputError("--rules goes with --alone: an attached edge gets its rules from the region")
     addresses = check_addresses(region)
     agent = Agent(name, location, secrets.randbits(53), _load)
-    run_service(lambda: serve(Edge(agent, addresses), rls, name))
+    run_service(lambda: serve(Edge(agent, addresses), front, name))
 
 
 def checked_name(flag: str, name: str) -> str:
@@ -83,29 +117,61 @@ def checked_name(flag: str, name: str) -> str:
     return name
 
 
-async def serve(edge: Edge, rls: str, name: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Front:
+    """Where an edge's doors are: `rls` for gRPC, `http` None for no HTTP, and what `/check` reads there."""
+
+    rls: str
+    http: str | None
+    mapping: CheckMapping
+
+
+def check_mapping(http: str | None, headers: str | None, domain: str | None) -> CheckMapping:
+    """What `/check` reads. InputError for a mapping that cannot be read, or that no door would use."""
+    if http is None:
+        if headers is not None or domain is not None:
+            raise InputError("--check-headers and --check-domain are of the HTTP door: give --http ADDR too")
+        return CheckMapping()
+    check_address(http)
+    return CheckMapping(parse_mapping(headers) if headers is not None else (), domain)
+
+
+async def serve(edge: Edge, front: Front, name: str) -> None:
     """Run an attached edge until SIGTERM or SIGINT."""
-    async with stop_signals() as stop:
-        doors = await open_doors(rls, edge)
+    counted = Counted(edge)
+    async with stop_signals() as stop, open_front(front, counted, edge) as (doors, addresses):
         await edge.start()
         health = asyncio.create_task(_keep_health(edge, doors))
-        log.info("edge_started", edge=name, rls=doors.address)
+        log.info("edge_started", edge=name, **addresses)
         await stop.wait()
         log.info("edge_stopping", edge=name)
         health.cancel()
-        await doors.close(STOP_S)
-        await edge.stop()
+    await edge.stop()
 
 
-async def serve_alone(ruleset: RuleSet, rls: str, name: str) -> None:
+async def serve_alone(ruleset: RuleSet, front: Front, name: str) -> None:
     """Run an edge without a region until SIGTERM or SIGINT."""
-    async with stop_signals() as stop:
-        doors = await open_doors(rls, Alone(ruleset, boottime_ns))
+    alone = Alone(ruleset, boottime_ns)
+    async with stop_signals() as stop, open_front(front, Counted(alone), alone) as (doors, addresses):
         await doors.set_serving(True)
-        log.info("edge_started", edge=name, rls=doors.address, alone=True)
+        log.info("edge_started", edge=name, **addresses, alone=True)
         await stop.wait()
         log.info("edge_stopping", edge=name)
-        await doors.close(STOP_S)
+
+
+@asynccontextmanager
+async def open_front(front: Front, counted: Counted, gauged: Gauged) -> AsyncIterator[tuple[Doors, dict[str, str]]]:
+    """Both doors, open, with the addresses really bound by their flags' names. Both are closed together at the end."""
+    doors = await open_doors(front.rls, counted)
+    http = HttpDoor(counted, front.mapping, Metrics(counted, counted.counts, gauged))
+    try:
+        addresses = {"rls": doors.address}
+        if front.http is not None:
+            await http.open(front.http)
+            addresses["http"] = http.address
+        yield doors, addresses
+    finally:
+        await asyncio.gather(doors.close(STOP_S), http.close(STOP_S))
 
 
 async def _keep_health(edge: Edge, doors: Doors) -> None:
