@@ -52,7 +52,7 @@ def demo(
     Starts a region on SQLite in a temporary folder, two allocators, and edges; all on loopback, all stopped at the end.
     A load process offers 2.5 times each limit and adds up what the answers say was admitted, by quota and second.
 
-    Exit codes: 0 all limits held; 1 one was over its bound; 2 wrong input; 3 a process did not come up; 130 interrupted.
+    Exit codes: 0 every limit held; 1 one was passed; 2 wrong input; 3 a process did not come up; 130 interrupted.
 
     Examples:
         apportion demo
@@ -122,8 +122,8 @@ async def _run(setting: Setting, started: Processes, as_json: bool) -> Result:
     with kept_ports(1 + len(setting.edges)) as ports:
         await run.start(ports)
     console.print(
-        f"All up. Each rule is offered {OVERLOAD:g} times its limit for {setting.seconds:.0f} s, most of it at one edge, a "
-        f"different one each 5 s (seed {setting.seed}). Watch `over`: it never passes `bound`."
+        f"All up. For {setting.seconds:.0f} s each rule is offered {OVERLOAD:g} times its limit, most of it at one "
+        f"edge, then at the next (seed {setting.seed}). Watch `over`: it never passes `bound`, wherever the traffic is."
     )
     with screen:
         result = await run.perform()

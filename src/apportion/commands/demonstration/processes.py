@@ -104,10 +104,8 @@ class Processes:
         pipe = asyncio.subprocess.PIPE
         with log.open("wb") as stream:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                module,
-                *arguments,
+                *(sys.executable, "-P", "-m", module, *arguments),
+                env=environment(),
                 stdin=pipe if spoken_to else asyncio.subprocess.DEVNULL,
                 stdout=pipe if spoken_to else stream,
                 stderr=stream,
@@ -156,6 +154,11 @@ async def processes() -> AsyncIterator[Processes]:
             assert keeper.stdin is not None
             keeper.stdin.close()
             await keeper.wait()  # then the folder is gone
+
+
+def environment() -> dict[str, str]:
+    """This process's environment without settings of Apportion's own: they are meant for other processes than these."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("APPORTION_")}
 
 
 def failure(child: Child, what: str) -> UnavailableError:

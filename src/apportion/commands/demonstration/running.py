@@ -149,6 +149,9 @@ class Run:
             row = rule_result(question, rule, quota, not different, self.setting.edges_max)
             rows.append(row)
             problems += problems_of(question, row, rule, different)
+        unanswered = sum(rule.unanswered for rule in account.rules)
+        if unanswered:
+            self._notes.append(f"requests for {unanswered} units had no answer in time; they may have been charged")
         if account.not_sent:
             self._notes.append(f"{account.not_sent} requests were not sent, because too many had no answer yet")
         return Result(

@@ -111,9 +111,17 @@ class Screen:
         return table
 
 
+class PipeConsole(Console):
+    """A console that says so when nobody reads it any more; rich would end the process with the exit code 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Called by rich where it caught the error."""
+        raise BrokenPipeError
+
+
 def console_for(as_json: bool) -> Console:
     """Where people read: standard error when standard output is for a program."""
-    console = Console(stderr=as_json, highlight=False)
+    console = PipeConsole(stderr=as_json, highlight=False)
     if not console.is_terminal:
         console.width = WIDTH_PIPED
     return console
