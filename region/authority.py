@@ -203,7 +203,9 @@ class Authority:
         if edges_max is not None and len(self.edges) >= edges_max:
             return commands + _refuse(session, f"edges_max is {edges_max} and as many are attached", retry=True)
         edge = EdgeSession(session, hello)
-        edge.last_report = self.epoch - 1
+        edge.last_report = max(
+            0, self.epoch - EPOCHS_KEPT
+        )  # what it resends is news to allocators that remember as much
         self.edges[session] = edge
         commands.append(Send(session, Welcome(self.rules, self.tick(now_ns), self.replica)))
         commands += [self._slices(edge, plan.epoch) for plan in self.lending.plans.values() if plan.epoch >= self.epoch]
