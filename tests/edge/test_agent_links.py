@@ -14,6 +14,7 @@ from apportion.core.messages import (
     ReportAck,
     Return,
     Rules,
+    Slices,
     Tick,
     Welcome,
 )
@@ -217,8 +218,6 @@ def test_the_epoch_never_goes_back() -> None:
 
 def test_slices_of_a_quota_never_declared_are_void() -> None:
     """Ids without a name give nothing."""
-    from apportion.core.messages import Slices
-
     edge = attached()
     edge.hear(Slices(EPOCH, 1, 1, (), np.array([5], np.uint32), np.array([20], np.uint64)))
     edge.poll(900)

@@ -114,7 +114,7 @@ def test_the_backlog_rules_out_each_cost_for_its_own_time() -> None:
 
 
 def test_waits_are_ruled_out_from_the_question_and_told_from_the_answer() -> None:
-    """Asked at T0, answered 30 ms later: at 40 ms, 10 units are refused and told until 130 ms; at 100 ms they may pass."""
+    """Asked at T0, answered 30 ms later: at 40 ms, 10 units are refused, told 130; at 100 they may pass."""
     held = holding()
     held.learn(member(Outcome.OVER_LIMIT, wait_ns=100 * MS, backlog=FULL), 10, T0, T0 + 30 * MS)
     assert held.refusal_ns(10, T0 + 40 * MS) == 90 * MS
