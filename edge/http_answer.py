@@ -10,11 +10,14 @@ from aiohttp import web
 from apportion.core.decision import Decision, Reason
 from apportion.core.errors import ApportionError, InputError, UnavailableError
 from apportion.edge.decide_request import FieldError
-from apportion.edge.http_fields import ascii_text, decision_fields, is_shortage
+from apportion.edge.http_fields import decision_fields, is_shortage
 from apportion.guarding import NotFoundError
 
 UNAVAILABLE_RETRY_S = "1"
 """`Retry-After` of a request that no rules are there for yet: an edge tries several times a second to get them."""
+
+SERVER = "apportion"
+"""The `Server` field: unless given, it tells the versions of what this program runs on."""
 
 INTERNAL_ERROR = "internal error; the server's log has it"
 """All that a caller is told of a fault of ours."""
@@ -31,7 +34,7 @@ def check_answer(decision: Decision, decision_id: str) -> web.Response:
     fields["Cache-Control"] = "no-store"
     if decision.allowed:
         return web.Response(headers=fields)
-    violated = [ascii_text(verdict.rule.name) for verdict in decision.verdicts if not verdict.allowed]
+    violated = [verdict.rule.name for verdict in decision.verdicts if not verdict.allowed]
     if is_shortage(decision):
         kind, title, status = "temporary-reduced-capacity", "the limit could not be checked", 503
     else:

@@ -16,7 +16,7 @@ from apportion.edge.asking import ask, decision_ids, find_matcher, start
 from apportion.edge.check_request import CheckMapping
 from apportion.edge.decide_request import read_question
 from apportion.edge.decider import Decider
-from apportion.edge.http_answer import INTERNAL_ERROR, check_answer, error_answer, json_answer, refusal
+from apportion.edge.http_answer import INTERNAL_ERROR, SERVER, check_answer, error_answer, json_answer, refusal
 from apportion.edge.http_server import BODY_BYTES_MAX, BoundedServer
 from apportion.edge.limiter_answer import as_object
 from apportion.edge.metrics import Metrics
@@ -71,7 +71,7 @@ class HttpDoor:
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         answer = await self._find(request)
-        answer.headers["Server"] = "apportion"  # else the versions of what it runs on are told
+        answer.headers["Server"] = SERVER
         return answer
 
     async def _find(self, request: web.BaseRequest) -> web.Response:

@@ -10,7 +10,7 @@ import structlog
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from apportion.edge.http_answer import INTERNAL_ERROR, refusal
+from apportion.edge.http_answer import INTERNAL_ERROR, SERVER, refusal
 
 log = structlog.get_logger("apportion.edge")
 
@@ -25,6 +25,9 @@ HEADERS_MAX = 128
 
 CONNECTIONS_MAX = 1_000
 """Connections at a time; a further one is told 503 and closed. A process can often open no more than 1,024 files."""
+
+LINGER_S = 10.0
+"""What is read and dropped of a body that nobody wants, so that its sender hears the answer first."""
 
 IDLE_S = 75.0
 """A connection without a request for so long is closed: longer than proxies keep theirs (nginx: 60 s)."""
@@ -45,6 +48,7 @@ class BoundedServer(web.Server):
             loop=asyncio.get_running_loop(),
             access_log=None,  # type: ignore[arg-type]
             keepalive_timeout=IDLE_S,
+            lingering_time=LINGER_S,
             max_line_size=LINE_BYTES_MAX,
             max_field_size=LINE_BYTES_MAX,
             max_headers=HEADERS_MAX,
@@ -69,6 +73,7 @@ class _Connection(RequestHandler):
             raise ConnectionError("an answer was begun already, so none can be sent")
         text = INTERNAL_ERROR if status >= 500 else f"this is no request that can be read: {_first_line(message)}"
         answer = refusal(status, text)
+        answer.headers["Server"] = SERVER
         answer.force_close()
         return answer
 
