@@ -218,7 +218,10 @@ class Agent:
     def _answered(self, message: AcquireAnswer, now_ns: int) -> list[Command]:
         sent_ns = self._crossings.in_flight.sent_ns if self._crossings.in_flight else now_ns
         commands: list[Command] = []
-        asked = self._crossings.asked_of(message)
+        asked: dict[int, Holding] = {}
+        for holding, cost, member in self._crossings.told(message):
+            asked[holding.id] = holding
+            holding.learn(member, cost, sent_ns, now_ns)
         for ticket, group, after in self._crossings.arrive(message):
             outcome = unanswered(group)
             if after is None and outcome is Outcome.NO_PLAN:
@@ -227,19 +230,18 @@ class Agent:
             elif after is None and outcome is not None:
                 commands.append(self._unavailable(ticket, now_ns))
             else:
-                commands.append(self._decided(ticket, group, after, sent_ns, now_ns))
+                commands.append(self._decided(ticket, group, after, now_ns))
         for lent in message.lent:
             if lent.quota in asked:
                 asked[lent.quota].lend(lent.epoch, lent.units)
         return commands
 
-    def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, sent_ns: int, now_ns: int) -> Settled:
+    def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, now_ns: int) -> Settled:
         """The region decided: commit, or release what was reserved here."""
         charged = after is not None and not ticket.peek
         for part, member in zip(ticket.crossing, group.members, strict=True):
             cost = part.application.cost
             part.verdict = say.from_region(part, member, after, charged)
-            part.held.learn(member, cost, sent_ns, now_ns)
             if charged and cost and not member.store:
                 self._reports.spend(part.held, member.epoch, cost)
         return self._settle(ticket, now_ns)

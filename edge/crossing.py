@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from apportion.core.messages import Acquire, AcquireAnswer, Group, GroupAnswer, Member, Outcome
+from apportion.core.messages import Acquire, AcquireAnswer, Group, GroupAnswer, Member, MemberAnswer, Outcome
 from apportion.edge.holding import Holding
 from apportion.edge.holdings import declare
 from apportion.edge.ticket import Ticket
@@ -91,12 +91,16 @@ class Crossings:
                 before = 0 if ticket.peek else place
                 yield ticket, group, group.admitted - 1 - before if before < group.admitted else None
 
-    def asked_of(self, answer: AcquireAnswer) -> dict[int, Holding]:
-        """The holdings that the crossing under way asked for, by id; none when `answer` is to another one."""
+    def told(self, answer: AcquireAnswer) -> list[tuple[Holding, int, MemberAnswer]]:
+        """What the answer to the crossing under way says of each holding and cost, whoever still waits for it."""
         flight = self.in_flight
-        if flight is None or flight.number != answer.number:
-            return {}
-        return {holding.id: holding for group in flight.groups for holding, _ in group[0].members()}
+        if flight is None or flight.number != answer.number or len(flight.groups) != len(answer.groups):
+            return []
+        return [
+            (holding, cost, member)
+            for tickets, group in zip(flight.groups, answer.groups, strict=True)
+            for (holding, cost), member in zip(tickets[0].members(), group.members, strict=True)
+        ]
 
     def lose(self) -> list[Ticket]:
         """The stream is gone: returns the open tickets of the crossing under way, whose outcome nobody will ever

@@ -104,3 +104,12 @@ def test_a_peek_is_answered_by_the_region_even_in_overload() -> None:
     edge.waits(needs("exact"))
     edge.answer(GroupAnswer(0, (over(100, FULL),)))
     edge.waits(needs("exact", 0))
+
+
+def test_an_answer_that_came_too_late_still_teaches() -> None:
+    """The request gave up after 100 ms; the answer at 150 ms says that its units were charged and the bucket is full."""
+    edge = attached()
+    edge.waits(needs("exact", 10))
+    edge.poll(150)
+    edge.answer(GroupAnswer(1, (member(backlog=FULL),)))
+    assert edge.ask(needs("exact", 2)).retry_after == 0.2
