@@ -38,6 +38,7 @@ class Referee:
         self.crossings: dict[tuple[str, int], int] = defaultdict(int)
         self.demand: list[tuple[int, str, int]] = []  # single-rule requests: when, rule, cost
         self.admitted: list[tuple[int, str, int]] = []
+        self.given: dict[int, int] = defaultdict(int)  # units, by incarnation
         self.answers = 0
         self._sliced: set[tuple[int, int]] = set()
 
@@ -57,6 +58,7 @@ class Referee:
             assert decision.allowed, "a refused request charges nothing"
             assert verdict.epoch is not None
             self.spent[verdict.rule.name, verdict.key][verdict.epoch] += verdict.cost
+            self.given[incarnation] += verdict.cost
             if verdict.scope is Scope.EDGE:
                 key = quota_key(verdict.rule.name, verdict.key)
                 self.spent_here[incarnation, key, verdict.epoch] += verdict.cost

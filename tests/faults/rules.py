@@ -12,7 +12,7 @@ from apportion.core.rules_file import parse_rules
 TEXT = """
 version: 1
 domain: api
-edges_max: 8
+edges_max: 16
 rules:
   - {name: exact, match: {e: "*"}, key: [e], limit: {rate: 40/s}, enforce: region, when_unavailable: [deny]}
   - {name: fifty, match: {f: "*"}, key: [f], limit: {rate: 50/s, burst: 50}, enforce: lease,
