@@ -45,6 +45,9 @@ def demo(
         str | None, typer.Option(metavar="PATH", help="Your rules, instead of two built-in ones of 200/s.")
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Offer the very traffic of an earlier run.")] = None,
+    logs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the processes' logs there; they are removed else.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with the result.")] = False,
 ) -> None:
     """Watch one limit hold in several places at once: real processes, moving traffic, and a referee.
@@ -62,8 +65,13 @@ def demo(
         apportion demo --rules rules.yaml --json
     """
     setting = _setting(seconds, edges, rules, seed)
+    if logs is not None:
+        try:
+            logs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"--logs {logs}: {error.strerror}; name a folder that can be written") from error
     try:
-        result = asyncio.run(_interruptible(setting, as_json))
+        result = asyncio.run(_interruptible(setting, logs, as_json))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except BrokenPipeError:  # nobody reads any more; everything has been stopped
@@ -91,10 +99,10 @@ def _setting(seconds: int, edges: int, rules: str | None, seed: int | None) -> S
     return Setting(path, questions_for(ruleset), PLACES[:edges], float(seconds), drawn, ruleset.edges_max)
 
 
-async def _interruptible(setting: Setting, as_json: bool) -> Result:
+async def _interruptible(setting: Setting, logs: Path | None, as_json: bool) -> Result:
     """Run; a signal stops everything in good order, a second one at once. CancelledError: there was a signal."""
     loop = asyncio.get_running_loop()
-    async with processes() as started:
+    async with processes(logs) as started:
         work = asyncio.create_task(_run(setting, started, as_json))
 
         def stop() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -125,6 +126,12 @@ class Processes:
             await asyncio.gather(*(child.stop() for child in alike))
             remaining = [child for child in remaining if child not in alike]
 
+    def keep_logs(self, folder: Path) -> None:
+        """Copy the logs to `folder`, which is made if need be. Raises OSError."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for child in self.children:
+            shutil.copy(child.log, folder)
+
     def kill(self) -> None:
         """End all at once."""
         for child in self.children:
@@ -132,8 +139,11 @@ class Processes:
 
 
 @asynccontextmanager
-async def processes() -> AsyncIterator[Processes]:
-    """A temporary folder and nobody in it yet; at the end everybody is stopped and the folder removed."""
+async def processes(logs: Path | None = None) -> AsyncIterator[Processes]:
+    """A temporary folder and nobody in it yet; at the end everybody is stopped and the folder removed.
+
+    `logs`: where copies of the logs stay.
+    """
     folder = Path(tempfile.mkdtemp(prefix="apportion-demo-"))
     keeper: asyncio.subprocess.Process | None = None
     started: Processes | None = None
@@ -150,6 +160,8 @@ async def processes() -> AsyncIterator[Processes]:
     finally:
         if started is not None:
             await started.stop()
+            if logs is not None:
+                started.keep_logs(logs)
         if keeper is not None:
             assert keeper.stdin is not None
             keeper.stdin.close()

@@ -101,6 +101,8 @@ def problems_of(question: Question, row: RuleResult, account: RuleAccount, diffe
             problems.append(f"{row.rule}: over by {overshoot} by {whose}, the bound is {bound}")
     if is_lease(question) and (account.above_quota or 0) > 0:
         problems.append(f"{row.rule}: a label admitted {account.above_quota} more than its epoch's quota")
+    if account.offered and not account.admitted and question.limit.units:
+        problems.append(f"{row.rule}: nothing was admitted, so nothing was shown")
     if account.unlabelled:
         problems.append(f"{row.rule}: answers admitted {account.unlabelled} without naming an epoch")
     problems += [f"{row.rule}: the region and the answers disagree: {difference}" for difference in differences]

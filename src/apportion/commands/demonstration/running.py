@@ -152,6 +152,9 @@ class Run:
         unanswered = sum(rule.unanswered for rule in account.rules)
         if unanswered:
             self._notes.append(f"requests for {unanswered} units had no answer in time; they may have been charged")
+        degraded = sum(rule.degraded for rule in account.rules)
+        if degraded:
+            self._notes.append(f"{degraded} answers were given without the authority that should have decided")
         if account.not_sent:
             self._notes.append(f"{account.not_sent} requests were not sent, because too many had no answer yet")
         return Result(
