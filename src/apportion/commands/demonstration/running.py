@@ -119,8 +119,10 @@ class Run:
     async def _settle(self, view: RegionView, account: Account) -> list[list[str]]:
         """Wait until the region's sums agree with the answers'; returns where they still differ, by question."""
         deadline = time.monotonic() + AGREE_S
+        while not await self._read(view, EPOCHS_ALL):
+            if time.monotonic() > deadline:
+                raise failure(self._region, f"did not answer for {AGREE_S:g} s at the end of the run")
         while True:
-            await self._read(view, EPOCHS_ALL)
             differences = [
                 compare(rule.labels, quota.labels, rule.unanswered)
                 for rule, quota in zip(account.rules, view.quotas, strict=True)
@@ -129,17 +131,19 @@ class Run:
             if (not any(differences) and not awaited) or time.monotonic() > deadline:
                 return differences
             await asyncio.sleep(POLL_S)
+            await self._read(view, EPOCHS_ALL)
 
-    async def _read(self, view: RegionView, *epochs: int) -> None:
+    async def _read(self, view: RegionView, *epochs: int) -> bool:
+        """Ask the region; False when it lives and did not answer, which a busy machine may do to it for a while."""
         try:
             await view.read(*epochs)
-        except grpc.RpcError as error:
-            if not isinstance(error, grpc.aio.AioRpcError):
-                raise
+        except grpc.aio.AioRpcError:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._region.process.wait(), 1.0)
-            reason = f"did not answer ({error.details()})" if not self._region.ended else self._region.how_it_ended()
-            raise failure(self._region, f"{reason} in the middle of the run") from error
+                await asyncio.wait_for(self._region.process.wait(), POLL_S)
+            if self._region.ended:
+                raise failure(self._region, f"{self._region.how_it_ended()} in the middle of the run") from None
+            return False
+        return True
 
     def _judge(self, account: Account, view: RegionView, differences: list[list[str]], cpu: dict[str, float]) -> Result:
         rows, problems = [], []
