@@ -33,7 +33,7 @@ PAUSE_S = (0.1, 0.5)
 IDLE_POLL_S = 0.1
 """Polling pace while there is no region to wait for."""
 
-Outbox = asyncio.Queue[FromAllocator]
+Outbox = asyncio.Queue[FromAllocator | None]
 
 
 class Allocator:
@@ -98,9 +98,10 @@ class Allocator:
                     self._feed(Received(link, allocator_reply_from_wire(reply)))
             finally:
                 del self._outboxes[link]
+                outbox.put_nowait(None)  # gRPC goes on waiting for messages to send after the peer has ended the stream
                 self._feed(Lost(link))
 
 
 async def _requests(outbox: Outbox) -> AsyncIterator[region_pb2.FromAllocator]:
-    while True:
-        yield allocator_to_wire(await outbox.get())
+    while (message := await outbox.get()) is not None:
+        yield allocator_to_wire(message)

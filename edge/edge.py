@@ -183,8 +183,8 @@ class Edge:
                 await asyncio.wait_for(channel.channel_ready(), CONNECT_S)
             except TimeoutError:
                 raise TimeoutError(f"no connection within {CONNECT_S:g} s") from None
-            self._outbox = asyncio.Queue()
-            stream = region_pb2_grpc.RegionStub(channel).Attach(_requests(self._outbox))
+            outbox = self._outbox = asyncio.Queue()
+            stream = region_pb2_grpc.RegionStub(channel).Attach(_requests(outbox))
             self._stream = stream
             try:
                 self._feed(Connected())
@@ -196,6 +196,7 @@ class Edge:
                 # otherwise the stream was cancelled, by Reconnect
             finally:
                 self._stream, self._outbox = None, None
+                outbox.put_nowait(None)  # gRPC goes on waiting for messages to send after the peer has ended the stream
 
 
 async def _requests(outbox: asyncio.Queue[FromEdge | None]) -> AsyncIterator[region_pb2.FromEdge]:

@@ -11,8 +11,12 @@ MESSAGE_BYTES_MAX = 64 * 2**20
 CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
 )
-"""Options that every server and channel of `apportion.v1.Region` needs; gRPC's own refuse a large plan."""
+"""Options that every server and channel of `apportion.v1.Region` needs; gRPC's own refuse a large plan, and wait for a
+second and more when a connection was refused: a region that is restarted is back sooner (design 5.10).
+"""
 
 UNITS_MAX = 2**53 - 1
 """Units in a cell, epochs and generations: what a store's scripts count in doubles, and what SQLite's integers hold.
