@@ -124,8 +124,8 @@ class Run:
                 raise failure(self._region, f"did not answer for {AGREE_S:g} s at the end of the run")
         while True:
             differences = [
-                compare(rule.labels, quota.labels, rule.unanswered)
-                for rule, quota in zip(account.rules, view.quotas, strict=True)
+                compare(rule.labels, quota.labels, rule.unanswered + rule.degraded * question.cost)
+                for question, rule, quota in zip(self.setting.questions, account.rules, view.quotas, strict=True)
             ]
             awaited = any(label.unreported for quota in view.quotas for label in quota.labels.values())
             if (not any(differences) and not awaited) or time.monotonic() > deadline:
