@@ -33,6 +33,7 @@ from apportion.core.rule import RuleSet
 from apportion.edge import verdicts as say
 from apportion.edge.crossing import RETRY_NS, Crossings, unanswered
 from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled
+from apportion.edge.holding import Holding
 from apportion.edge.holdings import Holdings
 from apportion.edge.part import Part
 from apportion.edge.reporting import LATEST_NS, Reports, columns, encode

@@ -1,4 +1,4 @@
-"""C46 through all cores: nine idle edges leave the busy one its demand, and a second one is served at its first call."""
+"""C46 through all cores: nine idle edges leave the busy one its demand, and a second is served at its first call."""
 
 from functools import partial
 

@@ -107,7 +107,7 @@ def test_a_peek_is_answered_by_the_region_even_in_overload() -> None:
 
 
 def test_an_answer_that_came_too_late_still_teaches() -> None:
-    """The request gave up after 100 ms; the answer at 150 ms says that its units were charged and the bucket is full."""
+    """The request gave up after 100 ms; the answer at 150 ms says that the bucket is full."""
     edge = attached()
     edge.waits(needs("exact", 10))
     edge.poll(150)
