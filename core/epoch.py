@@ -20,10 +20,11 @@ class EpochClock:
     `epoch` is None until the first message. `known` is the highest epoch ever seen or reached.
     """
 
-    __slots__ = ("_offsets", "known")
+    __slots__ = ("_least", "_offsets", "known")
 
     def __init__(self) -> None:
         self._offsets: deque[int] = deque(maxlen=OFFSETS_KEPT)
+        self._least = 0  # of the offsets, kept beside them as every request asks for it
         self.known: int | None = None
 
     def observe(self, epoch: int, left_ns: int, now_ns: int) -> int:
@@ -32,6 +33,7 @@ class EpochClock:
         """
         # Start of epoch 0 on the local clock, too late by what the message took to arrive: hence the least of many.
         self._offsets.append(now_ns + left_ns - (epoch + 1) * EPOCH_NS)
+        self._least = min(self._offsets)
         current = self.now(now_ns)
         assert current is not None
         self.known = max(current, epoch)
@@ -41,14 +43,14 @@ class EpochClock:
         """The epoch at `now_ns`, None before the first message; never less than what was returned before."""
         if not self._offsets:
             return self.known
-        by_clock = (now_ns - min(self._offsets)) // EPOCH_NS
+        by_clock = (now_ns - self._least) // EPOCH_NS
         if self.known is None or by_clock > self.known:
             self.known = by_clock
         return self.known
 
     def start_ns(self, epoch: int) -> int:
         """Local instant at which `epoch` starts by the mapping; call only after the first message."""
-        return min(self._offsets) + epoch * EPOCH_NS
+        return self._least + epoch * EPOCH_NS
 
     def left_ns(self, now_ns: int) -> int:
         """Nanoseconds that the present epoch still lasts by the mapping, between 0 and a second."""
