@@ -38,8 +38,9 @@ _OPTIONS = [
     *CHANNEL_OPTIONS,
     # Else gRPC's pause before it tries again grows to two minutes (design 5.10).
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 500),
+    # Whatever its name, this is what connecting may take. The pause's length is too short for it on a busy machine.
+    ("grpc.min_reconnect_backoff_ms", 1_000),
 ]
 _WRONG = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)
 
@@ -71,8 +72,8 @@ class UnreachableDecision(Decision):
 class ConnectedLimiter(Limiter):
     """Asks an edge agent. Made by `Limiter.connect`; safe for threads, and for coroutines of any event loop.
 
-    Connections are made by the first decision in each process. gRPC's do not survive a fork, so decide nothing before
-    forking: connect in the parent, decide in the workers.
+    Each process makes a connection of its own with its first decision, for gRPC's do not survive a fork. gRPC asks that
+    a process that forks has not used it before: connect in the parent, decide in the workers.
     """
 
     def __init__(self, address: str, when_unreachable: Literal["allow", "deny"] | None, timeout_s: float) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -237,6 +238,19 @@ def test_workers_forked_from_one_parent_share_the_agent(tmp_path: Path) -> None:
         assert limiter.decide(A).remaining == 1
         limiter.close()
     assert remaining == [2, 3, 4]
+
+
+def test_another_process_makes_another_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the parent has decided already: its connection is not the worker's to use, nor to close."""
+    with agent_beside(tmp_path) as address:
+        limiter = ConnectedLimiter(address, "deny", LONG_S)
+        assert limiter.decide(A).remaining == 4
+        parents = limiter._channel
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        assert limiter.decide(A).remaining == 3
+        assert limiter._channel is not parents
+        monkeypatch.undo()
+        limiter.close()
 
 
 def decided(limiter: Limiter) -> int | None:

@@ -1,6 +1,7 @@
 """The HTTP door as a server: routes, bounds, damaged requests, faults, opening and closing."""
 
 import asyncio
+import gzip
 import random
 import socket
 from pathlib import Path
@@ -65,6 +66,15 @@ async def test_a_body_above_the_bound_is_refused(capfd: pytest.CaptureFixture[st
     assert (fits.status, large.status, chunked.status) == (200, 413, 413)
     assert large.json == {"error": "the body has more than 1048576 bytes"}
     assert capfd.readouterr() == ("", "")
+
+
+async def test_a_compressed_body_is_not_unpacked() -> None:
+    """A thousandth of the bound could become all of it; it is no JSON as it comes."""
+    async with opened_http(TENANT) as http:
+        packed = gzip.compress(b'{"dimensions": {"tenant": "a"}}')
+        told = await http.ask("POST", "/v1/decide", data=packed, headers={"Content-Encoding": "gzip"})
+    assert told.status == 400
+    assert told.json["error"] == "the body is not UTF-8 text: byte 1 is 0x8b"
 
 
 @pytest.mark.parametrize(
