@@ -20,8 +20,8 @@ from apportion.commands.demonstration.referee import compare
 from apportion.commands.demonstration.region_view import EPOCHS_ALL, QuotaView, RegionView
 from apportion.commands.demonstration.results import Result, cpu_shares, problems_of, rule_result
 
-UP_S = 30.0
-"""What a process gets to come up; eight interpreters start at once, on a machine that may be busy."""
+UP_S = 60.0
+"""What a process gets to come up; seven interpreters start at once, on a machine that may be busy."""
 
 POLL_S = 0.1
 
