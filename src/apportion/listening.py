@@ -23,6 +23,8 @@ _HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\s\[\]]+):(?P<port>\d{1
 
 def check_address(address: str) -> str:
     """`address` if it is HOST:PORT or unix:PATH; InputError, which says so, if not."""
+    if not _is_text(address):  # bytes of a command line that are not UTF-8; gRPC takes only text
+        raise InputError(f"address {address!r} is not UTF-8 text")
     if address.startswith("unix:"):
         path = address.removeprefix("unix:")
         if not path:
@@ -34,6 +36,14 @@ def check_address(address: str) -> str:
     if found is None or int(found["port"]) > 65_535:
         raise InputError(f"address {address!r} is neither HOST:PORT (127.0.0.1:7000) nor unix:PATH")
     return address
+
+
+def _is_text(address: str) -> bool:
+    try:
+        address.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_addresses(text: str) -> tuple[str, ...]:
