@@ -155,7 +155,12 @@ class Run:
             problems += problems_of(question, row, rule, different)
         unanswered = sum(rule.unanswered for rule in account.rules)
         if unanswered:
-            self._notes.append(f"requests for {unanswered} units had no answer in time; they may have been charged")
+            where = ", ".join(
+                f"{count} {status} at {edge}"
+                for edge, told in zip(self.setting.edges, account.edges, strict=True)
+                for status, count in sorted(told.failures.items())
+            )
+            self._notes.append(f"requests for {unanswered} units had no answer and may have been charged: {where}")
         degraded = sum(rule.degraded for rule in account.rules)
         if degraded:
             self._notes.append(f"{degraded} answers were given without the authority that should have decided")
