@@ -26,9 +26,6 @@ log = logging.getLogger(__name__)
 
 Units = TypeVar("Units", int, RegionLabel)
 
-YOUNG_LABELS = 3
-"""Labels before a kill while everything is still lent from the region's pool: edges have no history yet."""
-
 WARM_LABELS = 9
 """Labels before a kill after which edges hold slices: an edge's share is the least of its last 8 ticks."""
 
@@ -198,11 +195,11 @@ async def test_the_leader_is_killed_and_the_standby_takes_over() -> None:
 
 
 async def test_the_region_is_killed_and_back_at_once_on_its_file() -> None:
-    """It has forgotten what it lent of its pool under the label, and lends it not twice. Edges answer all meanwhile."""
+    """It has forgotten what it lent and what plans it held, and lends nothing twice. Edges answer all meanwhile."""
     async with whole_system() as whole:
         await whole.traffic.begin(whole)
         warmed = await whole.warm_region()
-        await whole.traffic.labels(YOUNG_LABELS)
+        await whole.traffic.labels(WARM_LABELS)
         at = await whole.epoch()
         await killed(whole.region)
         whole.begin_region(warmed)
