@@ -19,7 +19,7 @@ import structlog
 from apportion.core.decision import Decision, Reason
 from apportion.core.errors import InputError, ProtocolError
 from apportion.core.plans import shown_value
-from apportion.edge.doors import MESSAGE_BYTES_MAX
+from apportion.edge.asking import MESSAGE_BYTES_MAX
 from apportion.edge.limiter import Limiter, checked_cost
 from apportion.edge.limiter_answer import from_response
 from apportion.listening import check_address

@@ -3,6 +3,7 @@
 import signal
 import time
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 import pytest
@@ -13,8 +14,9 @@ from tests.in_process import rule_text, rules_text
 
 CALLS = 100
 DEADLINE_S = 0.02
-SLACK_S = 0.5
-"""Of one call, on a machine that has other things to do; what is tested is that none waits for the freeze's end."""
+SLACK_S = 0.1
+"""Of the median call, on a machine that has other things to do; and none waits for the freeze's end, which comes after
+them all."""
 
 RULES = rules_text(rule_text("tenant-requests", "rate: 1/hour, burst: 1000"))
 A = {"tenant": "a"}
@@ -34,15 +36,15 @@ async def test_a_frozen_agent_and_a_deadline_of_20_ms(
         while (await limiter.decide_async(A, peek=True)).degraded:
             pass
         edge.send(signal.SIGSTOP)
-        slowest = 0.0
+        took = []
         for _ in range(CALLS):
             began = time.monotonic()
             decision = await limiter.decide_async(A)
-            slowest = max(slowest, time.monotonic() - began)
+            took.append(time.monotonic() - began)
             assert (decision.allowed, decision.degraded) == (allowed, True)
             assert decision.reason == (None if allowed else "unavailable")
         edge.send(signal.SIGCONT)
-        assert slowest < DEADLINE_S + SLACK_S
+        assert median(took) < DEADLINE_S + SLACK_S
         while (await limiter.decide_async(A, peek=True)).degraded:
             pass
         admitted = 0
