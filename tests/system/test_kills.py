@@ -194,15 +194,14 @@ async def test_the_leader_is_killed_and_the_standby_takes_over() -> None:
         assert (await whole.leader())[1] == now, "a standby that joins takes nothing"
 
 
-async def test_the_region_is_killed_and_back_at_once_on_its_file() -> None:
-    """It has forgotten what it lent and what plans it held, and lends nothing twice. Edges answer all meanwhile."""
+async def test_the_region_is_killed_and_comes_back_on_its_file() -> None:
+    """Edges spend the slices they hold and then deny; all is answered meanwhile."""
     async with whole_system() as whole:
         await whole.traffic.begin(whole)
-        warmed = await whole.warm_region()
         await whole.traffic.labels(WARM_LABELS)
         at = await whole.epoch()
         await killed(whole.region)
-        whole.begin_region(warmed)
+        await whole.start_region()
         await whole.region_serves()
         back = await whole.epoch()
         ride = await ridden(whole, back + EPOCHS_TO_NORMAL)
@@ -212,15 +211,19 @@ async def test_the_region_is_killed_and_back_at_once_on_its_file() -> None:
         await assert_sums_agree(whole, ride, untold=range(at - MEMORY_EPOCHS, back + 2))
 
 
-async def test_region_and_leader_are_killed_together() -> None:
-    """The region is started again on its file, and takes its time; the standby takes the lead there."""
+async def test_region_and_leader_are_killed_together_and_the_region_is_back_at_once() -> None:
+    """Nobody knows the plans any more, edges hold slices of them: the region lends nothing of labels that were claimed.
+
+    It was warmed up, so that it is back within such a label; the standby takes the lead there.
+    """
     async with whole_system() as whole:
         await whole.traffic.begin(whole)
+        warmed = await whole.warm_region()
         await whole.traffic.labels(WARM_LABELS)
         leader, generation = await whole.leader()
         at = await whole.epoch()
         await killed(whole.region, leader)
-        await whole.start_region()
+        whole.begin_region(warmed)
         await whole.region_serves()
         back = await whole.epoch()
         heir, now = await whole.leader(above=generation)
