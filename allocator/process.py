@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 import structlog
 
-from apportion.allocator.events import Connected, Event, Input, Lost, Polled, Received, Send
+from apportion.allocator.events import Command, Connected, Event, Input, Lost, Polled, Received, Send
 from apportion.allocator.leader import Leader
 from apportion.core.errors import ProtocolError
 from apportion.core.messages import FromAllocator
@@ -61,13 +61,21 @@ class Allocator:
 
     def _feed(self, event: Input) -> None:
         now_ns = time.monotonic_ns()
-        for command in self.leader.step(event, now_ns):
-            match command:
-                case Send(link, message):
-                    if link in self._outboxes:
-                        self._outboxes[link].put_nowait(message)
-                case Event(name, fields, level):
-                    getattr(log, level)(name, **fields)
+        try:
+            for command in self.leader.step(event, now_ns):
+                self._perform(command)
+        finally:  # time must go on, whatever went wrong with one event
+            self._poll_later(now_ns)
+
+    def _perform(self, command: Command) -> None:
+        match command:
+            case Send(link, message):
+                if link in self._outboxes:
+                    self._outboxes[link].put_nowait(message)
+            case Event(name, fields, level):
+                getattr(log, level)(name, **fields)
+
+    def _poll_later(self, now_ns: int) -> None:
         wake_ns = self.leader.wake_ns(now_ns)
         wait = IDLE_POLL_S if wake_ns is None else max(wake_ns - now_ns, 0) / 1e9
         if self._timer is not None:
@@ -81,6 +89,8 @@ class Allocator:
             except (grpc.RpcError, TimeoutError, ProtocolError) as error:
                 reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
                 log.warning("region_unreachable", region=address, reason=reason)
+            except Exception:  # our own fault must not cost the link for good
+                log.exception("link_failed", region=address)
             await asyncio.sleep(random.uniform(*PAUSE_S))
 
     async def _connect(self, address: str) -> None:

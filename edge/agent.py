@@ -151,6 +151,7 @@ class Agent:
                 commands.append(Send(Return(label, *columns(given))))
         self._reports.close(epoch)
         commands += [Send(encode(pending, self._stream)) for pending in self._reports.to_send(now_ns)]
+        self._attached = False
         return [*commands, Send(Leave())]
 
     def _connected(self, now_ns: int) -> list[Command]:

@@ -6,7 +6,7 @@ One Acquire is in flight per edge; what arrives meanwhile goes with the next, wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from apportion.core.messages import Acquire, AcquireAnswer, Group, GroupAnswer, Member, MemberAnswer, Outcome
@@ -67,12 +67,15 @@ class Crossings:
             return None
         self._numbers += 1
         self.in_flight = InFlight(self._numbers, tuple(map(tuple, groups.values())), now_ns)
-        holdings = {holding: None for group in groups.values() for holding, _ in group[0].members()}
+        waits: dict[Holding, int] = {}
+        for group in groups.values():
+            for holding, cost in group[0].members():
+                waits[holding] = waits.get(holding, 0) + cost * len(group)
         return Acquire(
             self._numbers,
-            declare(list(holdings), stream),
+            declare(waits, stream),
             tuple(_group(tickets) for tickets in groups.values()),
-            _ahead(holdings, left_ns, now_ns),
+            _ahead(waits, left_ns, now_ns),
         )
 
     def arrive(self, answer: AcquireAnswer) -> Iterator[tuple[Ticket, GroupAnswer, int | None]]:
@@ -125,6 +128,7 @@ def _group(tickets: list[Ticket]) -> Group:
     return Group(1 if peek else len(tickets), members, peek)
 
 
-def _ahead(holdings: Iterable[Holding], left_ns: int, now_ns: int) -> tuple[tuple[int, int], ...]:
-    wanted = ((holding.id, holding.ahead(left_ns, now_ns)) for holding in holdings if holding.rule.divided)
+def _ahead(waits: Mapping[Holding, int], left_ns: int, now_ns: int) -> tuple[tuple[int, int], ...]:
+    # What waits was offered in the last 50 ms too, and is asked for already.
+    wanted = ((each.id, each.ahead(left_ns, now_ns) - cost) for each, cost in waits.items() if each.rule.divided)
     return tuple((identity, units) for identity, units in wanted if units > 0)

@@ -134,15 +134,20 @@ class Edge:
 
     def _feed(self, event: Event) -> None:
         now_ns = self._clock()
-        for command in self.agent.step(event, now_ns):
-            self._perform(command)
+        try:
+            for command in self.agent.step(event, now_ns):
+                self._perform(command)
+        finally:  # time must go on, whatever went wrong with one event
+            self._note_readiness()
+            wake = (self.agent.wake_ns(now_ns) - now_ns) / 1e9
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = asyncio.get_running_loop().call_later(wake, self._feed, Polled())
+
+    def _note_readiness(self) -> None:
         if self.agent.ready != self._was_ready:
             self._was_ready = self.agent.ready
             self._readiness.set()
-        wake = (self.agent.wake_ns(now_ns) - now_ns) / 1e9
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(wake, self._feed, Polled())
 
     def _flush(self) -> None:
         self._flushing = False
@@ -174,6 +179,8 @@ class Edge:
             except (grpc.RpcError, TimeoutError, ProtocolError) as error:
                 reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
                 log.warning("region_unreachable", edge=self.agent.edge, region=address, reason=reason)
+            except Exception:  # our own fault must not cost the link for good
+                log.exception("link_failed", edge=self.agent.edge, region=address)
             self._feed(Lost())
             await asyncio.sleep(self._random.uniform(*PAUSE_S))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 
 from apportion.core.key import key_text
-from apportion.core.messages import EpochKind
+from apportion.core.messages import EpochKind, no_ids, no_units
 from apportion.core.meter import Meter
 from apportion.core.rule import Enforce
 from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
+from apportion.region.plans import HeldPlan
 from apportion.region.quotas import KnownQuota
 from apportion.region.region import Region
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
@@ -93,11 +94,11 @@ def _quota(
         state.epochs.append(_epoch(authority, known, each, admitted.get(each, 0), overshoots.get(each, 0)))
     plan = authority.lending.plans.get(epoch)
     for edge in authority.edges.values():
-        slices = authority.ledger.issued.get(epoch, {}).get(edge.incarnation, {}) if plan else {}
+        ids, units = plan.column(edge.incarnation) if plan else (no_ids(), no_units())
         state.holders.add(
             edge=edge.hello.edge,
             location=edge.hello.location,
-            slice=max(0, slices.get(known.id, 0)),
+            slice=int(units[ids == known.id].sum()),
             demand=edge.demand.get(known.id, 0),
             last_report_epoch=edge.last_report,
         )
@@ -115,6 +116,13 @@ def _epoch(authority: Authority, known: KnownQuota, epoch: int, admitted: int, o
         quota_units=known.limit.units_in_epoch(epoch),
         admitted=admitted,
         unreported=authority.ledger.unreported(epoch, known.id),
-        pool=plan.parts.get(known.id, 0) if plan else 0,
+        pool=_unlent(known, plan) if plan else 0,
         overshoot=overshoot,
     )
+
+
+def _unlent(known: KnownQuota, plan: HeldPlan) -> int:
+    """What this replica's part of the plan still holds."""
+    if known.pool is not None and known.pool.epoch == plan.epoch:
+        return known.pool.units
+    return plan.parts.get(known.id, 0)

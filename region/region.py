@@ -18,11 +18,13 @@ from apportion.core.rule import RuleSet
 from apportion.region import register as registers
 from apportion.region.authority import Authority
 from apportion.region.events import (
+    AllocatorSpoke,
     Close,
     Closed,
     Command,
     Consume,
     Consumed,
+    EdgeSpoke,
     Event,
     Note,
     Polled,
@@ -122,9 +124,16 @@ class Region:
         self.feed(Closed(session))
 
     def feed(self, event: Event) -> None:
-        """Hand an event to the authority and perform what it wants."""
-        for command in self.authority.step(event, self.store.now_ns()):
-            self._perform(command)
+        """Hand an event to the authority and perform what it wants. A fault of our own ends the stream whose message
+        met it, if any, and no other.
+        """
+        try:
+            for command in self.authority.step(event, self.store.now_ns()):
+                self._perform(command)
+        except Exception:
+            log.exception("authority_failed", met_by=type(event).__name__)
+            if isinstance(event, EdgeSpoke | AllocatorSpoke) and event.session in self._outboxes:
+                self._outboxes[event.session].end()
 
     def _perform(self, command: Command) -> None:
         match command:

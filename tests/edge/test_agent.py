@@ -199,8 +199,14 @@ def test_a_cost_above_the_burst_is_impossible(name: str, cost: int) -> None:
 
 
 def test_units_lent_ahead_are_spent_without_a_crossing_and_reported() -> None:
-    """4 units came with an answer: two requests for 2 are answered here, under the lent label, and reported with it."""
+    """4 units came with an answer: two requests for 2 are answered here, under the lent label, and reported with it.
+
+    Asked for ahead is what the last 50 ms offered beyond what waits: nothing at first, then the request before.
+    """
     edge = attached()
+    edge.waits(needs("lease", 2))
+    assert edge.last(Acquire).ahead == ()
+    edge.answer(GroupAnswer(1, (member(store=False),)))
     edge.waits(needs("lease", 2))
     acquire = edge.last(Acquire)
     assert [units for _, units in acquire.ahead] == [2]
@@ -210,7 +216,7 @@ def test_units_lent_ahead_are_spent_without_a_crossing_and_reported() -> None:
     assert edge.ask(needs("lease", 2)).allowed
     edge.poll(1001)
     report = edge.last(Report)
-    assert (report.spent_epoch.tolist(), report.spent.tolist()) == ([7], [6])
+    assert (report.spent_epoch.tolist(), report.spent.tolist()) == ([7], [8])
 
 
 def test_units_lent_ahead_arrive_although_the_request_has_given_up() -> None:

@@ -71,8 +71,20 @@ def test_a_pool_that_is_spent_says_exhausted_until_the_epochs_end() -> None:
     """Nothing of this label comes any more."""
     region = planned(after_ms=900, e1=90, pool=10)
     region.ask(group(("lease", 1), count=9))
-    (answer,) = region.ask(group(("lease", 5)))
-    assert (answer.admitted, answer.members[0].wait_ns) == (0, 100 * MS)
+    (answer,) = region.ask(group(("lease", 2)))
+    assert (answer.admitted, answer.members[0].wait_ns) == (0, 200 * MS)
+
+
+def test_a_cost_above_the_depth_is_told_when_the_part_has_filled_it() -> None:
+    """40 units a second of pool, smoothed to 10: a cost of 30 is let in once, and again after 0.75 s, not never."""
+    region = planned(after_ms=0, e1=60, pool=40)
+    region.ask(group(("lease", 30)))
+    region.pass_ms(250)
+    (early,) = region.ask(group(("lease", 30)))
+    assert (early.admitted, early.members[0].wait_ns) == (0, 500 * MS)
+    region.pass_ms(500)
+    (answer,) = region.ask(group(("lease", 30)))
+    assert answer.admitted == 1
 
 
 def test_a_pool_never_lends_more_than_its_part() -> None:

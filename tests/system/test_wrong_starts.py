@@ -215,7 +215,7 @@ async def test_an_edge_whose_region_is_not_there_yet(folder: Path) -> None:
             assert told["region"] == region
             async with grpc.aio.insecure_channel(door) as channel:
                 stub: Any = rls_pb2_grpc.RateLimitServiceStub(channel)
-                health: Any = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+                health: Any = health_pb2_grpc.HealthStub(channel)
                 answer = await health.Check(health_pb2.HealthCheckRequest())
                 assert answer.status == health_pb2.HealthCheckResponse.NOT_SERVING
                 request = rls_request({"api": "search"}, domain="demo")
