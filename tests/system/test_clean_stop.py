@@ -35,7 +35,7 @@ async def told_to_stop(child: Child, address: str) -> Sequence[int]:
     """Send SIGTERM; it must end with code 0. Gives what a watcher of its health was told."""
     told: list[int] = []
     async with grpc.aio.insecure_channel(address) as channel:
-        health: Any = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+        health: Any = health_pb2_grpc.HealthStub(channel)
         watch = health.Watch(health_pb2.HealthCheckRequest())
         told.append((await watch.read()).status)
         signalled(child, signal.SIGTERM)
