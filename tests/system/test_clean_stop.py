@@ -25,7 +25,7 @@ from tests.system.test_kills import (
 )
 from tests.system.whole import DEADLINE_MS, EDGES, EVENT_S, RATE, Whole, happens, logged, signalled, whole_system
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]  # 30 s each, three times as much on a machine that is busy
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

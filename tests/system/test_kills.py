@@ -20,7 +20,7 @@ from apportion.commands.demonstration.referee import RegionLabel, compare
 from apportion.core.meter import Meter
 from tests.system.whole import DEADLINE_MS, EDGES, RATE, Whole, events, killed, logged, signalled, whole_system
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]  # 30 s each, three times as much on a machine that is busy
 
 log = logging.getLogger(__name__)
 
