@@ -186,14 +186,16 @@ class Authority:
         return _refuse(session, "the first message of a stream is Hello, and only the first", retry=False)
 
     def _attach(self, session: int, hello: Hello, now_ns: int) -> list[Command]:
-        if hello.incarnation in self._superseded:
-            return _refuse(
-                session,
-                f"another process attached as edge {hello.edge!r}: give each its own --id",
-                retry=False,
-            )
+        namesakes = [edge for edge in self.edges.values() if edge.hello.edge == hello.edge]
+        if hello.incarnation in self._superseded and namesakes:
+            reason = f"another process attached as edge {hello.edge!r}: give each its own --id"
+            return _refuse(session, reason, retry=True)
+        twins = [edge for edge in self.edges.values() if edge.incarnation == hello.incarnation]
+        if hello.incarnation == self.replica or any(edge.hello.edge != hello.edge for edge in twins):
+            # A copied machine: slices are bound to an incarnation, so two of one would spend the same units twice.
+            return _refuse(session, "this incarnation is attached already; start the process anew", retry=False)
         commands: list[Command] = []
-        for other in [edge for edge in self.edges.values() if edge.hello.edge == hello.edge]:
+        for other in namesakes:
             if other.incarnation != hello.incarnation:
                 self._supersede(other.incarnation)
             reason = f"edge {hello.edge!r} attached anew"
@@ -275,7 +277,8 @@ class Authority:
         self._requests += 1
         self._rollups[self._requests] = (edge.session, message.number)
         commands.append(RollUp(self._requests, edge.incarnation, message.number, tuple(rows)))
-        self.ledger.report(message.epoch, edge.incarnation)
+        if message.epoch <= self.epoch + AHEAD_MAX:  # else of a store that is gone, and would be kept for ever
+            self.ledger.report(message.epoch, edge.incarnation)
         if message.epoch > edge.last_report:
             commands += self._demand(edge, message)
         return commands
@@ -342,7 +345,7 @@ class Authority:
         return _refuse(session, "the first message of a stream is AllocatorHello, and only the first", retry=False)
 
     def _plan(self, peer: AllocatorSession, plan: Plan, now_ns: int) -> list[Command]:
-        peer.learn(plan.names, self.table, self.epoch)
+        peer.learn(plan.names)
         mark = self.register.mark(plan.epoch)
         if plan.epoch in self.lending.plans or plan.epoch < self.epoch:
             return []
@@ -352,7 +355,7 @@ class Authority:
         if problem is None and plan.rules_version != self.rules.version:
             problem = f"made for rules version {plan.rules_version}, in force is {self.rules.version}"
         if problem is None:
-            held = hold_plan(plan, self.replica, peer.to_local, self.table)
+            held = hold_plan(plan, self.replica, peer.localizer(plan, self.table), self.table)
             if not isinstance(held, str):
                 self.lending.plans[plan.epoch] = held
                 self._issue(held)

@@ -90,7 +90,7 @@ def _quota(
     state.worst_overshoot = meter.worst
     if meter.above_quota is not None:
         state.above_quota = meter.above_quota
-    for each in range(max(0, epoch - epochs), epoch + 1):
+    for each in range(max(0, epoch - min(epochs, ROLLUP_EPOCHS_KEPT)), epoch + 1):
         state.epochs.append(_epoch(authority, known, each, admitted.get(each, 0), overshoots.get(each, 0)))
     plan = authority.lending.plans.get(epoch)
     for edge in authority.edges.values():

@@ -78,15 +78,32 @@ def test_no_more_edges_attach_than_edges_max() -> None:
 
 
 def test_the_newer_process_of_the_same_id_wins_and_the_older_one_stays_out() -> None:
-    """It takes no further place, and the older one is told to use another --id and not to come back."""
+    """It takes no further place, and the older one is told to use another --id, and taken in again only when the newer
+    one has gone.
+    """
     region = ByHand()
     region.attach(1, E1, "edge")
     region.attach(2, E2, "edge")
     assert refusals(region, 1) == [("edge 'edge' attached anew", False)]
     assert Close(1) in region.commands
     region.attach(3, E1, "edge")
-    assert refusals(region, 3) == [("another process attached as edge 'edge': give each its own --id", False)]
+    assert refusals(region, 3) == [("another process attached as edge 'edge': give each its own --id", True)]
     assert set(region.authority.edges) == {2}
+    region.edge(2, Leave())
+    region.attach(4, E1, "edge")
+    assert set(region.authority.edges) == {4}
+
+
+def test_no_incarnation_is_attached_under_two_names() -> None:
+    """A copied machine, or one that poses as the replica, would spend the units of one holder twice."""
+    region = ByHand()
+    region.attach(1, E1, "edge")
+    region.attach(2, E1, "copy")
+    region.attach(3, REPLICA, "replica")
+    refused = [("this incarnation is attached already; start the process anew", False)]
+    assert refusals(region, 2) == refused
+    assert refusals(region, 3) == refused
+    assert set(region.authority.edges) == {1}
 
 
 def test_the_same_process_on_a_new_stream_replaces_its_old_one() -> None:
@@ -239,6 +256,24 @@ def test_names_of_rules_no_longer_in_force_do_not_spoil_the_others() -> None:
     column = Column(REPLICA, np.array([1], np.uint32), np.array([100], np.uint64))
     region.step(AllocatorSpoke(ALLOCATOR, Plan(1, EPOCH + 1, 1, (), (column,))))
     assert EPOCH + 1 in region.authority.lending.plans
+
+
+def test_a_plan_names_quotas_whatever_was_forgotten_since_they_were_declared() -> None:
+    """40 idle epochs after its names were declared, the ids of this region may mean others: looked up by name again."""
+    region = attached()
+    region.lead()
+    region.claim(EPOCH + 1)
+    column = Column(REPLICA, np.array([1], np.uint32), np.array([100], np.uint64))
+    region.step(AllocatorSpoke(ALLOCATOR, Plan(1, EPOCH + 1, 1, declared(), (column,))))
+    region.pass_ms(40_000)
+    assert len(region.authority.table) == 0
+    region.ask(group(("exact", 1)))
+    region.claim(EPOCH + 41)
+    region.step(AllocatorSpoke(ALLOCATOR, Plan(1, EPOCH + 41, 1, (), (column,))))
+    (named,) = region.authority.lending.plans[EPOCH + 41].named
+    known = region.authority.table.by_id(named)
+    assert known is not None
+    assert known.quota.rule == "lease"
 
 
 # --- reports
