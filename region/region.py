@@ -163,6 +163,9 @@ class Region:
         except StoreError as error:
             log.error("store_failed", operation="consume", reason=str(error))
             self.feed(Consumed(command.request, None))
+        except Exception:
+            log.exception("store_failed", operation="consume")  # a fault of ours: the authority waits
+            self.feed(Consumed(command.request, None))
         else:
             self.feed(Consumed(command.request, answers))
 
@@ -172,7 +175,11 @@ class Region:
             done = await self.store.swap_register(command.old, command.new)
             register = command.new if done else await self.store.register()
         except StoreError as error:
+            done, register = False, None
             log.error("store_failed", operation="swap_register", reason=str(error))
+        except Exception:
+            done, register = False, None
+            log.exception("store_failed", operation="swap_register")  # a fault of ours: the authority waits
         self.feed(Swapped(command.request, done, register))
 
     async def _roll_up(self, command: RollUp) -> None:
@@ -180,6 +187,9 @@ class Region:
             await self.store.roll_up(command.source, command.number, command.rows)
         except StoreError as error:
             log.error("store_failed", operation="roll_up", reason=str(error))
+            self.feed(RolledUp(command.request, done=False))
+        except Exception:
+            log.exception("store_failed", operation="roll_up")  # a fault of ours: the authority waits
             self.feed(RolledUp(command.request, done=False))
         else:
             self.feed(RolledUp(command.request, done=True))
