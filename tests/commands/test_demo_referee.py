@@ -131,6 +131,12 @@ def test_utilisation_is_of_what_was_offered_where_that_is_less() -> None:
     assert usage.value == 0.8
 
 
+def test_utilisation_is_never_more_than_all() -> None:
+    """250 under a label of 200 spend a burst that was saved before: all of the limit was used, and not 125 %."""
+    usage = filled(Tally(LIMIT, divided=False), range(2), 500, 250).utilisation(0, 1)
+    assert usage.value == 1.0
+
+
 def test_a_short_run_says_what_it_left_out() -> None:
     """Six whole epochs: three of warm-up, three measured."""
     usage = filled(Tally(LIMIT, divided=True), range(6), 500, 200).utilisation(0, 5)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from apportion.commands.demonstration.accounts import RuleAccount
 from apportion.commands.demonstration.questions import Question, questions_for
 from apportion.commands.demonstration.region_view import QuotaView
-from apportion.commands.demonstration.results import Result, problems_of, rule_result, sentences
+from apportion.commands.demonstration.results import Result, is_too_busy, problems_of, rule_result, sentences
 from apportion.core.rules_file import parse_rules
 
 ACCOUNT = RuleAccount(
@@ -99,10 +99,26 @@ def result(*wrong: str) -> Result:
 def test_the_result_in_words() -> None:
     """Limit, admitted, bound and overshoot in one sentence; then what else there is to say."""
     said = (
-        "search (lease, 200/s, burst 50): of 12,500 offered it admitted 4,900, 97.7% of what it could; it may be over "
+        "search (lease, 200/s, burst 50): of 12,500 offered it admitted 4,900, utilisation 97.7%; it may be over "
         "by at most 0, and was over by 0; the region's own sum agrees."
     )
-    assert sentences(result("search: over")) == [said, "Note: note.", "NOT AS PROMISED: search: over."]
+    utilisation = (
+        "Utilisation is admitted / min(offered, limit), at most 100%, over 14 whole seconds; 10 before them were left "
+        "out as warm-up."
+    )
+    straddling = (
+        "Labels are the region's seconds. In any other second, part of two labels, requests sent and answered within "
+        "it were over by: search 3."
+    )
+    assert sentences(result("search: over")) == [
+        *(said, utilisation, straddling, "Note: note.", "NOT AS PROMISED: search: over.")
+    ]
+
+
+def test_a_busy_machine_is_one_that_loses_more_than_a_hundredth() -> None:
+    """Unanswered and unsent count together: 10 of 1,000 are usual, 11 are not."""
+    assert not is_too_busy(unanswered=5, requests=995, not_sent=5)
+    assert is_too_busy(unanswered=6, requests=995, not_sent=5)
 
 
 def test_the_result_as_json() -> None:

@@ -11,6 +11,9 @@ from apportion.commands.demonstration.questions import Question, is_lease
 from apportion.commands.demonstration.region_view import QuotaView
 from apportion.core.bounds import StoreKind, bound_of, limit_text
 
+BUSY_SHARE = 0.01
+"""With more than this part of the requests unanswered or not sent, the machine and not the limiter is seen."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
@@ -112,9 +115,24 @@ def problems_of(question: Question, row: RuleResult, account: RuleAccount, diffe
 def sentences(result: Result) -> list[str]:
     """The result in words, one sentence for each rule, and one for each problem or note."""
     said = [_sentence(row) for row in result.rules]
+    plural = "" if result.measured_epochs == 1 else "s"
+    said.append(
+        f"Utilisation is admitted / min(offered, limit), at most 100%, over {result.measured_epochs} whole second{plural}; "
+        f"{result.warm_up_epochs} before them were left out as warm-up."
+    )
+    straddling = ", ".join(f"{row.rule} {row.overshoot_true_second_certain}" for row in result.rules)
+    said.append(
+        "Labels are the region's seconds. In any other second, part of two labels, requests sent and answered within "
+        f"it were over by: {straddling}."
+    )
     said += [f"Note: {note}." for note in result.notes]
     said += [f"NOT AS PROMISED: {problem}." for problem in result.problems]
     return said
+
+
+def is_too_busy(unanswered: int, requests: int, not_sent: int) -> bool:
+    """Whether so many requests were unanswered, or not sent, that the run's figures are not typical."""
+    return unanswered + not_sent > BUSY_SHARE * (requests + not_sent)
 
 
 def cpu_shares(before: dict[str, float], after: dict[str, float], account: Account, seconds: float) -> dict[str, float]:
@@ -125,7 +143,7 @@ def cpu_shares(before: dict[str, float], after: dict[str, float], account: Accou
 
 
 def _sentence(row: RuleResult) -> str:
-    used = "" if row.utilisation is None else f", {row.utilisation:.1%} of what it could"
+    used = "" if row.utilisation is None else f", utilisation {row.utilisation:.1%}"
     bound = "no bound" if row.bound is None else f"by at most {row.bound}"
     agree = "the region's own sum agrees" if row.sums_agree else "the region's own sum does NOT agree"
     return (

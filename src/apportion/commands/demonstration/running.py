@@ -18,7 +18,7 @@ from apportion.commands.demonstration.processes import Child, Processes, failure
 from apportion.commands.demonstration.questions import Question
 from apportion.commands.demonstration.referee import compare
 from apportion.commands.demonstration.region_view import EPOCHS_ALL, QuotaView, RegionView
-from apportion.commands.demonstration.results import Result, cpu_shares, problems_of, rule_result
+from apportion.commands.demonstration.results import Result, cpu_shares, is_too_busy, problems_of, rule_result
 
 UP_S = 60.0
 """What a process gets to come up; seven interpreters start at once, on a machine that may be busy."""
@@ -166,6 +166,10 @@ class Run:
             self._notes.append(f"{degraded} answers were given without the authority that should have decided")
         if account.not_sent:
             self._notes.append(f"{account.not_sent} requests were not sent, because too many had no answer yet")
+        lost = sum(sum(told.failures.values()) for told in account.edges)
+        # Where a process was killed, that is why answers are missing.
+        if is_too_busy(lost, account.requests, account.not_sent) and not self._any_ended():
+            self._notes.append("this machine is too busy for the figures to be typical")
         return Result(
             rules=tuple(rows),
             problems=tuple(problems),
@@ -187,6 +191,9 @@ class Run:
             note = f"{child.name} {child.how_it_ended()} in the middle of the run"
             if child.ended and note not in self._notes:
                 self._notes.append(note)
+
+    def _any_ended(self) -> bool:
+        return any(child.ended for child in (*self._edges, *self._allocators))
 
     def _cpu(self) -> dict[str, float]:
         children = (self._region, *self._allocators, *self._edges)
