@@ -122,7 +122,7 @@ async def test_a_killed_demo_leaves_nothing(tmp_path: Path) -> None:
     rules = tmp_path / "low.yaml"
     rules.write_text(LOW_RULES)
     async with demo(tmp_path, "--rules", str(rules), "--edges", "2") as process:
-        await lines_until(process, "2 s")
+        await lines_until(process, "hotspot at")
         assert len(processes_of(tmp_path)) == 8  # demo, caretaker, region, two allocators, two edges, load
         process.kill()
         await process.wait()

@@ -32,6 +32,9 @@ PLACES = ("frankfurt", "dublin", "singapore", "virginia", "oregon", "tokyo", "sy
 SECONDS_MIN, SECONDS_MAX = 3, 3_600
 """A shorter run has no whole second to judge; in a longer one, metering all labels anew each second would cost."""
 
+SLICES_AFTER_S = 8
+"""A slice is what an edge surely needs again: the least it asked for in the last 8 ticks."""
+
 RULES = Path(next(iter(demonstration.__path__))) / "demo.yaml"
 
 
@@ -133,6 +136,8 @@ async def _run(setting: Setting, started: Processes, as_json: bool) -> Result:
         f"All up. For {setting.seconds:.0f} s each rule is offered {OVERLOAD:g} times its limit, most of it at one "
         f"edge, then at the next (seed {setting.seed}). Watch `over`: it never passes `bound`, wherever the traffic is."
     )
+    if any(question.rule.divided for question in setting.questions):
+        console.print(f"Slices appear after {SLICES_AFTER_S} s: until then the region's pool serves.")
     with screen:
         result = await run.perform()
     show_result(console, result)
