@@ -80,8 +80,8 @@ def edge(
 ) -> None:
     """Answer requests near the user: from slices in hand where possible, by the region where necessary.
 
-    Stops cleanly on SIGTERM: health says not serving, requests under way are answered, unspent units go back, exit
-    code 0.
+    Stops cleanly on SIGTERM (exit code 0) and SIGINT (130): health says not serving, requests under way are answered,
+    unspent units go back.
 
     Examples:
         apportion edge --id fra-1 --location frankfurt --region 127.0.0.1:7000 --rls 127.0.0.1:8081

@@ -44,7 +44,8 @@ def region(
 ) -> None:
     """Decide exactly: keep the region's counters, and forward the allocator's plans to the edges.
 
-    Stops cleanly on SIGTERM: health says not serving, calls under way are answered, the store is closed, exit code 0.
+    Stops cleanly on SIGTERM (exit code 0) and SIGINT (130): health says not serving, calls under way are answered, the
+    store is closed.
 
     Examples:
         apportion region --rules rules.yaml --listen 127.0.0.1:7000 --store sqlite:///region.db
