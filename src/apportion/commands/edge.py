@@ -13,6 +13,7 @@ import structlog
 import typer
 
 from apportion.commands.config_file import ConfigFile
+from apportion.commands.mapped import unmet
 from apportion.core.errors import InputError
 from apportion.core.messages import Rules
 from apportion.core.rule import RuleSet
@@ -94,6 +95,8 @@ def edge(
     checked_name("--id", name)
     checked_name("--location", location)
     check_address(rls)
+    if http == rls and not rls.endswith(":0"):
+        raise InputError(f"--rls and --http are both {rls}; each door needs an address of its own")
     front = Front(rls, http, check_mapping(http, check_headers, check_domain))
     if alone:
         if region is not None or rules is None:
@@ -106,7 +109,7 @@ def edge(
     if rules is not None:
         raise InputError("--rules goes with --alone: an attached edge gets its rules from the region")
     addresses = check_addresses(region)
-    agent = Agent(name, location, secrets.randbits(53), _load)
+    agent = Agent(name, location, secrets.randbits(53), lambda received: _load(received, front.mapping))
     run_service(lambda: serve(Edge(agent, addresses), front, name))
 
 
@@ -151,6 +154,7 @@ async def serve(edge: Edge, front: Front, name: str) -> None:
 
 async def serve_alone(ruleset: RuleSet, front: Front, name: str) -> None:
     """Run an edge without a region until SIGTERM or SIGINT."""
+    warn_unmet(ruleset, front.mapping)
     alone = Alone(ruleset, boottime_ns)
     async with stop_signals() as stop, open_front(front, Counted(alone), alone) as (doors, addresses):
         await doors.set_serving(True)
@@ -180,5 +184,13 @@ async def _keep_health(edge: Edge, doors: Doors) -> None:
         await edge.readiness_changed()
 
 
-def _load(rules: Rules) -> RuleSet:
-    return parse_rules(rules.texts)
+def _load(rules: Rules, mapping: CheckMapping) -> RuleSet:
+    ruleset = parse_rules(rules.texts)
+    warn_unmet(ruleset, mapping)
+    return ruleset
+
+
+def warn_unmet(ruleset: RuleSet, mapping: CheckMapping) -> None:
+    """Log a warning where no rule can match the dimensions that `/check` reads."""
+    if (reason := unmet(ruleset, mapping)) is not None:
+        log.warning("check_headers_match_no_rule", reason=reason)
