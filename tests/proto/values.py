@@ -61,6 +61,7 @@ def reports(draw: st.DrawFn) -> m.Report:
         column_of_units([units for _, _, units in spent]),
         draw(u63),
         draw(u63),
+        column_of_units([draw(u53) for _ in spent] if draw(st.booleans()) else []),
     )
 
 
@@ -69,7 +70,7 @@ def plans(draw: st.DrawFn) -> m.Plan:
     """A plan for some holders."""
     holders = draw(st.lists(u64, max_size=4, unique=True))
     columns = tuple(m.Column(holder, *draw(rows())) for holder in holders)
-    return m.Plan(draw(generations), draw(u53), draw(u53), draw(quota_names), columns, *draw(rows()))
+    return m.Plan(draw(generations), draw(u53), draw(u53), draw(quota_names), columns, *draw(rows()), *draw(rows()))
 
 
 members = st.builds(m.Member, ids, u64)
@@ -104,6 +105,7 @@ FROM_EDGE = {
     "report": reports(),
     "return": st.builds(lambda epoch, found: m.Return(epoch, *found), u53, rows()),
     "leave": st.just(m.Leave()),
+    "rules ack": st.builds(m.RulesAck, u53),
 }
 TO_EDGE = {
     "welcome": st.builds(m.Welcome, rules, ticks, u64),
@@ -133,6 +135,18 @@ TO_ALLOCATOR = {
     "register answer": st.builds(m.RegisterAnswer, st.booleans(), registers),
     "demand": st.builds(
         lambda holder, epoch, names, found: m.Demand(holder, epoch, names, *found), u64, u53, quota_names, rows()
+    ),
+    "remembered": st.builds(
+        lambda edge, incarnation, reported, gone, left, names, found: m.Remembered(
+            edge, incarnation, reported, gone, left, names, *found
+        ),
+        names_not_empty,
+        u64,
+        u53,
+        st.none() | u53,
+        st.booleans(),
+        quota_names,
+        rows(),
     ),
     "refused": refusals,
 }
