@@ -5,7 +5,7 @@ Only what the rule and the store say is used; nothing is measured here. What a b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from apportion.core.limit import DIVIDED_UNITS_MIN, EPOCH_NS, RateLimit, Unlimited
@@ -34,6 +34,9 @@ class Bound:
 
 def bound_of(rule: Rule, store: StoreKind | None = None, edges_max: int | None = None) -> Bound:
     """The bound of a rule; `store` None: not said which, so the sentence speaks of each and the number of sqlite."""
+    if rule.shadow:
+        enforced = bound_of(replace(rule, shadow=False), store, edges_max)
+        return replace(enforced, sentence=f"Shadow: refuses nobody, counted as if enforced. Then: {enforced.sentence}")
     limit = rule.limit
     if isinstance(limit, Unlimited):
         return Bound(None, "There is no limit: nothing is counted, so nothing can be over.")

@@ -16,10 +16,10 @@ from operator import itemgetter
 from apportion.core.bucket import Bucket
 from apportion.core.errors import InputError
 from apportion.core.key import encode_key
-from apportion.core.limit import BACKLOG_MAX, RateLimit
+from apportion.core.limit import BACKLOG_MAX, EPOCH_NS, RateLimit
 from apportion.core.match import Matcher
 from apportion.core.rule import Domain, Rule
-from apportion.core.table import Quotas
+from apportion.core.table import CLOSED, Quotas
 
 MEMO_MAX = 16_384
 """Plans in one generation: about 10 MB for both with one rule each."""
@@ -84,13 +84,33 @@ class Part:
         return self.bucket
 
 
+class Detour(Part):
+    """Stands in front of a plan that the engine's fast path must leave to the whole one, such as one with shadow rules.
+
+    Its bucket is closed for ever, which the fast path meets before it has charged anything; so no other plan pays for
+    the question whether it is such a one.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, following: Part) -> None:
+        self.following = following
+        self.bucket = _CLOSED_BUCKET
+        self.tick_ns, self.units, self.period, self.charge_default, self.cost_max = 1, 0, 0, 0, 0
+
+
+_CLOSED_BUCKET = Bucket(RateLimit(1, EPOCH_NS, 1), 0)
+_CLOSED_BUCKET.capacity = CLOSED
+
 Plan = Part | None
-"""The first part of a chain; None where no limited rule applies."""
+"""The first part of a chain, or a Detour in front of it; None where no limited rule applies."""
 
 
 def chain(plan: Plan) -> list[Part]:
     """The parts of a plan, first to last."""
     parts = []
+    if plan.__class__ is Detour:
+        plan = plan.following
     while plan is not None:
         parts.append(plan)
         plan = plan.following
@@ -164,7 +184,7 @@ class Plans:
         plan = None
         for rule in reversed(self._matcher.match(dimensions, whole=False)):
             plan = self.part(rule, self._matcher.key(rule, dimensions), plan) or plan
-        return plan
+        return Detour(plan) if plan is not None and any(part.rule.shadow for part in chain(plan)) else plan
 
     def _remember(self, key: object, plan: Plan) -> None:
         """Keep `plan` in the young generation; when that is full it becomes the old one, whose plans are forgotten."""

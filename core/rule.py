@@ -63,7 +63,7 @@ class Rule:
 
     `key` names dimensions of `match`; `deadline_ns` bounds a crossing; `cost_max` is the largest cost that can ever be
     admitted (for an unlimited rule: None). `exact`: a descriptor of Envoy's RLS must have exactly the rule's
-    dimensions.
+    dimensions. `shadow`: counted as if enforced, but it refuses nobody.
     """
 
     domain: str
@@ -78,6 +78,7 @@ class Rule:
     cost_max: int | None
     exact: bool
     place: Place = field(compare=False)
+    shadow: bool = False
 
     @property
     def dimensions(self) -> frozenset[str]:

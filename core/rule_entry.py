@@ -58,6 +58,7 @@ def read_rule(rule: Section, domain: str, defaults: Defaults) -> Rule | None:
     deadline_ns = read_deadline(rule)
     cost_default, cost_max = read_costs(rule, limit, defaults.cost)
     exact = rule.boolean("exact")
+    shadow = rule.boolean("shadow") or rule.has("candidate_for")
     if len(rule.problems) > before:
         return None
     assert name and match and key is not None and limit is not None and enforce and when_unavailable
@@ -74,6 +75,7 @@ def read_rule(rule: Section, domain: str, defaults: Defaults) -> Rule | None:
         cost_max=cost_max,
         exact=exact is not False,
         place=Place(rule.file, rule.line, rule.path),
+        shadow=shadow,
     )
 
 

@@ -12,6 +12,7 @@ from functools import cache
 from hashlib import blake2b
 from zoneinfo import available_timezones
 
+from apportion.core.candidates import is_candidate, read_candidate
 from apportion.core.document import MappingNode, Node, Problem, kind_of, read_document
 from apportion.core.errors import RulesError
 from apportion.core.limit import RateLimit
@@ -55,6 +56,8 @@ class _Draft:
     rules: list[Rule] = field(default_factory=list)
     names: dict[str, Place] = field(default_factory=dict)
     edges_max: tuple[int, Place] | None = None
+    entries: dict[str, MappingNode] = field(default_factory=dict)
+    candidates: list[tuple[Section, MappingNode, Defaults]] = field(default_factory=list)
 
 
 def parse_rules(texts: Sequence[tuple[str, str]]) -> RuleSet:
@@ -66,11 +69,15 @@ def parse_rules(texts: Sequence[tuple[str, str]]) -> RuleSet:
     if len(texts) > FILES_MAX:
         problems.append(Problem(Place("rules", 1), f"there are {len(texts)} rules files, the most is {FILES_MAX}"))
     ordered = sorted(texts) if len(texts) <= FILES_MAX else []
+    reports: list[list[Problem]] = []
     for former, (name, text) in zip([("", ""), *ordered], ordered, strict=False):
         if former[0] == name and len(ordered) > 1:
             problems.append(Problem(Place(name, 1), "two rules files have this name"))
-        found: list[Problem] = []
-        _read_file(name, text, drafts, found)
+        reports.append([])
+        _read_file(name, text, drafts, reports[-1])
+    for domain, draft in drafts.items():
+        _read_candidates(draft, domain)
+    for found in reports:
         problems += sorted(found, key=lambda problem: problem.place.line)
     for draft in drafts.values():
         problems += _find_duplicates(draft)
@@ -131,9 +138,10 @@ def _read_file(file: str, text: str, drafts: dict[str, _Draft], problems: list[P
         if len(problems) > PROBLEMS_MAX:
             break
         _read_rule_item(top, index, item, domain or "", draft, defaults)
-    if len(draft.rules) > RULES_MAX:
-        top.refuse("rules", f"the domain has {len(draft.rules)} rules with these, the most is {RULES_MAX}")
+    if (count := len(draft.rules) + len(draft.candidates)) > RULES_MAX:
+        top.refuse("rules", f"the domain has {count} rules with these, the most is {RULES_MAX}")
         draft.rules.clear()
+        draft.candidates.clear()
 
 
 def _read_rule_item(top: Section, index: int, item: Node, domain: str, draft: _Draft, defaults: Defaults) -> None:
@@ -151,9 +159,23 @@ def _read_rule_item(top: Section, index: int, item: Node, domain: str, draft: _D
         if first := draft.names.get(name):
             rule.refuse("name", f"the name {shown(name)} is taken by the rule at {first}; names are unique in a domain")
         draft.names.setdefault(name, rule.place())
+        draft.entries.setdefault(name, item)
+    if is_candidate(item):  # may come before the rule that it is for
+        draft.candidates.append((rule, item, defaults))
+        return
     built = read_rule(rule, domain, defaults)
     if built is not None:
         draft.rules.append(built)
+
+
+def _read_candidates(draft: _Draft, domain: str) -> None:
+    """Read the rules that try other limits, once all the rules that they may be for are known."""
+    good = {rule.name for rule in draft.rules}
+    for own, item, defaults in draft.candidates:
+        whole = read_candidate(own, item, draft.entries, good.__contains__)
+        built = read_rule(whole, domain, defaults) if whole else None
+        if built is not None:
+            draft.rules.append(built)
 
 
 def _check_version(top: Section) -> None:
@@ -234,6 +256,8 @@ def _find_duplicates(draft: _Draft) -> list[Problem]:
         for shape, texts in entries(rule):
             total += 1
             shapes.setdefault(names, set()).add(shape)
+            if rule.shadow:  # tries another limit on the same requests, and so may a second one
+                continue
             first = seen.setdefault((names, shape, texts, frozenset(rule.key), period_ns), rule)
             if first is not rule and first not in firsts:
                 firsts.append(first)

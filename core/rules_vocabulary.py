@@ -15,17 +15,31 @@ TOP_LATER = ("plans", "tenants", "unlisted_tenants", "contracts", "envoys_max")
 
 DEFAULTS = ("deadline", "cost")
 
-RULE = ("name", "match", "key", "limit", "enforce", "when_unavailable", "deadline", "cost", "exact")
+RULE = (
+    "name",
+    "match",
+    "key",
+    "limit",
+    "enforce",
+    "when_unavailable",
+    "deadline",
+    "cost",
+    "exact",
+    "shadow",
+    "candidate_for",
+    "candidate_for",
+)
+CANDIDATE_INHERITS = ("match", "key", "enforce", "exact", "counts")
+"""Fields of a rule that its candidates take from it and may not have themselves."""
+
 RULE_LATER = (
     "at_each_edge",
-    "candidate_for",
     "colocate",
     "counts",
     "durability",
     "fair_by",
     "on_counter_loss",
     "priority",
-    "shadow",
     "slack",
     "wrong_costs",
 )
@@ -79,3 +93,12 @@ def unknown(found: str, known: tuple[str, ...], later: tuple[str, ...] = ()) -> 
     nearest = max(known, key=lambda name: SequenceMatcher(None, found[:100], name).ratio())
     listed = f", known here: {', '.join(known)}" if len(known) <= LISTED_MAX else ""
     return f"unknown: {shown(found)}; the nearest known name is `{nearest}`{listed}"
+
+
+def nearest(found: str, names: tuple[str, ...]) -> str:
+    """The sentence for a name that the file itself should have given, such as that of a rule."""
+    close = get_close_matches(found[:100], names, n=1)
+    if close:
+        return f"which there is none of; did you mean {shown(close[0])}?"
+    listed = ", ".join(map(shown, names[:LISTED_MAX])) + (" and others" if len(names) > LISTED_MAX else "")
+    return f"which there is none of; there is {listed}" if names else "which there is none of"

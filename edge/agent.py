@@ -31,12 +31,14 @@ from apportion.core.messages import (
 from apportion.core.request import Application
 from apportion.core.rule import RuleSet
 from apportion.edge import verdicts as say
-from apportion.edge.crossing import RETRY_NS, Crossings, unanswered
-from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled
+from apportion.edge.crossing import RETRY_NS, unanswered
+from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled, Shadowed
 from apportion.edge.holdings import Holdings
+from apportion.edge.lanes import Lanes
 from apportion.edge.part import Part
 from apportion.edge.reporting import LATEST_NS, Reports, columns, encode
 from apportion.edge.requests import Requests
+from apportion.edge.shadows import Shadows
 from apportion.edge.ticket import Ticket
 
 SILENT_NS = 1_500_000_000
@@ -61,10 +63,11 @@ class Agent:
         self._heard_ns = 0
         self._epoch: int | None = None
         self._holdings = Holdings(self.clock)
-        self._crossings = Crossings()
+        self._crossings = Lanes()
         self._reports = Reports()
         self._requests = Requests(self.clock, self._holdings, self._reports)
         self._tickets = count(1)
+        self._shadows = Shadows(self._requests, self._crossings, self._tickets)
 
     @property
     def ready(self) -> bool:
@@ -88,6 +91,17 @@ class Agent:
             return Decision(True, ())
         if epoch is None:
             return say.unavailable(applications)
+        enforced = tuple(each for each in applications if not each.rule.shadow)
+        if len(enforced) == len(applications):
+            return self._ask(applications, epoch, now_ns, peek)
+        answer = self._ask(enforced, epoch, now_ns, peek)
+        if isinstance(answer, Ticket):
+            answer.applications = applications
+            return answer
+        return self._shadows.complete(applications, answer, peek, self._attached, epoch, now_ns)
+
+    def _ask(self, applications: tuple[Application, ...], epoch: int, now_ns: int, peek: bool) -> Decision | Ticket:
+        """`ask` for rules of which none is a shadow."""
         parts = self._requests.check(applications, epoch, now_ns)
         crosses = any(part.crosses for part in parts)
         if crosses and not self._attached and not any(part.refused for part in parts):
@@ -122,8 +136,7 @@ class Agent:
             commands += [*self._lost(now_ns), Reconnect("nothing heard for 1.5 s")]
         if self._attached and epoch is not None:
             commands += self._report(epoch, now_ns)
-            acquire = self._crossings.depart(self._stream, self.clock.left_ns(now_ns), now_ns)
-            if acquire is not None:
+            for acquire in self._crossings.depart(self._stream, self.clock.left_ns(now_ns), now_ns):
                 self._reports.cross()
                 commands.append(Send(acquire))
         return commands
@@ -216,7 +229,7 @@ class Agent:
     # --- crossings
 
     def _answered(self, message: AcquireAnswer, now_ns: int) -> list[Command]:
-        sent_ns = self._crossings.in_flight.sent_ns if self._crossings.in_flight else now_ns
+        sent_ns = self._crossings.sent_ns(message) or now_ns
         commands: list[Command] = []
         asked = self._crossings.asked_of(message)
         for ticket, group, after in self._crossings.arrive(message):
@@ -233,7 +246,9 @@ class Agent:
                 asked[lent.quota].lend(lent.epoch, lent.units)
         return commands
 
-    def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, sent_ns: int, now_ns: int) -> Settled:
+    def _decided(
+        self, ticket: Ticket, group: GroupAnswer, after: int | None, sent_ns: int, now_ns: int
+    ) -> Settled | Shadowed:
         """The region decided: commit, or release what was reserved here."""
         charged = after is not None and not ticket.peek
         for part, member in zip(ticket.crossing, group.members, strict=True):
@@ -244,7 +259,7 @@ class Agent:
                 self._reports.spend(part.held, member.epoch, cost)
         return self._settle(ticket, now_ns)
 
-    def _unavailable(self, ticket: Ticket, now_ns: int) -> Settled:
+    def _unavailable(self, ticket: Ticket, now_ns: int) -> Settled | Shadowed:
         """Nobody decided in time."""
         self._leave_unanswered(ticket.crossing)
         return self._settle(ticket, now_ns)
@@ -254,10 +269,16 @@ class Agent:
             if part.crosses:
                 part.verdict = say.unanswered(part.application)
 
-    def _settle(self, ticket: Ticket, now_ns: int) -> Settled:
+    def _settle(self, ticket: Ticket, now_ns: int) -> Settled | Shadowed:
         ticket.settled = True
         finish = self._requests.refuse if any(part.refused for part in ticket.parts) else self._requests.admit
-        return Settled(ticket.number, finish(ticket.parts, ticket.peek, ticket.epoch, now_ns))
+        decision = finish(ticket.parts, ticket.peek, ticket.epoch, now_ns)
+        if ticket.shadow:
+            return Shadowed(decision.verdicts[0])
+        if ticket.applications:
+            epoch = self.clock.now(now_ns) or ticket.epoch
+            decision = self._shadows.complete(ticket.applications, decision, ticket.peek, self._attached, epoch, now_ns)
+        return Settled(ticket.number, decision)
 
     def _expire(self, now_ns: int) -> list[Command]:
         late = [ticket for ticket in self._crossings.tickets() if ticket.deadline_ns <= now_ns]
@@ -269,7 +290,7 @@ class Agent:
         """Close each epoch that has ended once nothing of it waits, at the latest 0.3 s after its end, and send."""
         opened = self._reports.open_epoch
         if opened is not None and opened < epoch:
-            waits = any(ticket.epoch < epoch for ticket in self._crossings.tickets())
+            waits = any(ticket.epoch < epoch and not ticket.shadow for ticket in self._crossings.tickets())
             if not waits or epoch - opened > 1 or now_ns - self.clock.start_ns(epoch) >= LATEST_NS:
                 self._reports.close(epoch - 1)
         return [Send(encode(pending, self._stream)) for pending in self._reports.to_send(now_ns)]

@@ -31,12 +31,13 @@ class InFlight:
 
 
 class Crossings:
-    """Tickets that wait to cross, and the one crossing under way."""
+    """Tickets that wait to cross, and the one crossing under way. Crossings are numbered `step` apart after `first`."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 0, step: int = 1) -> None:
         self.waiting: list[Ticket] = []
         self.in_flight: InFlight | None = None
-        self._numbers = 0
+        self._numbers = first
+        self._step = step
 
     def add(self, ticket: Ticket) -> None:
         """Let a ticket wait for the next crossing."""
@@ -65,7 +66,7 @@ class Crossings:
         self.waiting = later
         if not groups:
             return None
-        self._numbers += 1
+        self._numbers += self._step
         self.in_flight = InFlight(self._numbers, tuple(map(tuple, groups.values())), now_ns)
         holdings = {holding: None for group in groups.values() for holding, _ in group[0].members()}
         return Acquire(

@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 import structlog
 
-from apportion.core.decision import Decision
+from apportion.core.decision import Decision, Verdict
 from apportion.core.errors import ProtocolError
 from apportion.core.match import Matcher
 from apportion.core.messages import Acquire, FromEdge
@@ -23,7 +23,19 @@ from apportion.core.request import Application
 from apportion.edge import verdicts
 from apportion.edge.agent import Agent
 from apportion.edge.decider import Gauges
-from apportion.edge.events import Command, Connected, Event, Lost, Note, Polled, Received, Reconnect, Send, Settled
+from apportion.edge.events import (
+    Command,
+    Connected,
+    Event,
+    Lost,
+    Note,
+    Polled,
+    Received,
+    Reconnect,
+    Send,
+    Settled,
+    Shadowed,
+)
 from apportion.proto.v1 import region_pb2, region_pb2_grpc
 from apportion.proto.wire import CHANNEL_OPTIONS, edge_to_wire, reply_from_wire
 
@@ -65,6 +77,8 @@ class Edge:
         self._crossings = 0
         self._was_ready = False
         self._readiness = asyncio.Event()
+        self.shadowed: Callable[[Verdict], object] = lambda _: None
+        """Told what shadow rules say that no decision could wait for."""
 
     @property
     def ready(self) -> bool:
@@ -158,6 +172,8 @@ class Edge:
                 future = self._futures.pop(ticket, None)
                 if future is not None and not future.done():
                     future.set_result(decision)
+            case Shadowed(verdict):
+                self.shadowed(verdict)
             case Reconnect():
                 if self._stream is not None:
                     self._stream.cancel()

@@ -37,6 +37,7 @@ class Holdings:
         self._ids = count()
         self._slices: dict[int, dict[Quota, int]] = {}
         self._names: dict[int, Quota] = {}
+        self._shadows = 0  # holdings of shadow rules, which take no room from others
 
     def find(self, application: Application, limit: RateLimit, epoch: int) -> Holding | None:
         """The holding that `application` needs, with the slice of `epoch` begun; None when there is no room for it."""
@@ -44,8 +45,9 @@ class Holdings:
         key = (rule.domain, rule.name, application.key)
         holding = self._by_key.get(key)
         if holding is None:
-            if len(self._by_key) >= HOLDINGS_MAX:
+            if (self._shadows if rule.shadow else len(self._by_key) - self._shadows) >= HOLDINGS_MAX:
                 return None
+            self._shadows += rule.shadow
             identity = self._free.pop() if self._free else next(self._ids)
             quota = Quota(rule.domain, rule.name, encode_key(application.key))
             holding = self._by_key[key] = Holding(identity, rule, limit, application.key, quota)
@@ -101,6 +103,7 @@ class Holdings:
                     continue
                 if holding.idle(epoch, now_ns):
                     del self._by_key[key]
+                    self._shadows -= holding.rule.shadow
                     self._free.append(holding.id)
                 else:
                     self._used.setdefault(epoch, []).append(key)
@@ -110,6 +113,7 @@ class Holdings:
         ones.
         """
         self._by_key.clear()
+        self._shadows = 0
         self._used.clear()
         self._free.clear()
         self._slices.clear()

@@ -27,7 +27,7 @@ def check_answer(decision: Decision, decision_id: str) -> web.Response:
     fields = decision_fields(decision, decision_id)
     if decision.allowed:
         return web.Response(headers=fields)
-    violated = [ascii_text(verdict.rule.name) for verdict in decision.verdicts if not verdict.allowed]
+    violated = [ascii_text(verdict.rule.name) for verdict in decision.verdicts if not verdict.allowed and not verdict.shadow]
     if is_shortage(decision):
         kind, title, status = "temporary-reduced-capacity", "the limit could not be checked", 503
     else:

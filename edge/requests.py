@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apportion.core.decision import Decision, Reason
+from apportion.core.decision import Decision, Reason, Verdict
 from apportion.core.epoch import EpochClock
 from apportion.core.limit import RateLimit
 from apportion.core.request import Application
@@ -64,6 +64,10 @@ class Requests:
         if decision.degraded:
             self._reports.degrade()
         return decision
+
+    def known(self, part: Part, epoch: int, now_ns: int) -> Verdict:
+        """What is known here of a rule that is not asked."""
+        return say.known(part, epoch, self._clock.left_ns(now_ns), now_ns)
 
     def _check(self, application: Application, epoch: int, now_ns: int) -> Part:
         rule, cost = application.rule, application.cost

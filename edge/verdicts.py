@@ -24,6 +24,11 @@ def passed(application: Application, charged: bool = False) -> Verdict:
     return Verdict(application.rule, application.key, application.cost, allowed=True, charged=charged)
 
 
+def pending(application: Application) -> Verdict:
+    """A shadow rule that the region was asked about."""
+    return Verdict(application.rule, application.key, application.cost, allowed=True, reason=Reason.PENDING)
+
+
 def refused(application: Application, reason: Reason, wait_ns: int | None, remaining: int | None = None) -> Verdict:
     """A rule that refuses by what the edge knows itself."""
     return Verdict(
@@ -101,8 +106,9 @@ def from_region(part: Part, member: MemberAnswer, after: int | None, charged: bo
 
 
 def unavailable(applications: Sequence[Application]) -> Decision:
-    """A request that nobody can decide, because no region has ever been heard."""
-    return Decision(False, tuple(unanswered(each) for each in applications))
+    """A request that nobody can decide, because no region has ever been heard. A shadow rule refuses nobody."""
+    shadows = all(each.rule.shadow for each in applications)
+    return Decision(shadows, tuple(unanswered(each) for each in applications))
 
 
 def unanswered(application: Application) -> Verdict:

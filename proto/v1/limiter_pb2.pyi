@@ -64,6 +64,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """Nobody who may decide answered in time, and the rule says deny."""
     REASON_KEYS_FULL: _Reason.ValueType  # 4
     """There is no room to count a further key."""
+    REASON_PENDING: _Reason.ValueType  # 5
+    """It is a shadow rule, which refuses nobody: the region was asked, and nobody waits for what it says."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Why a rule refused."""
@@ -78,6 +80,8 @@ REASON_UNAVAILABLE: Reason.ValueType  # 3
 """Nobody who may decide answered in time, and the rule says deny."""
 REASON_KEYS_FULL: Reason.ValueType  # 4
 """There is no room to count a further key."""
+REASON_PENDING: Reason.ValueType  # 5
+"""It is a shadow rule, which refuses nobody: the region was asked, and nobody waits for what it says."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final
@@ -255,14 +259,17 @@ class RuleVerdict(_message.Message):
     EPOCH_FIELD_NUMBER: _builtins.int
     DEGRADED_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    SHADOW_FIELD_NUMBER: _builtins.int
     rule: _builtins.str
     """Name of the rule."""
     cost: _builtins.int
     """Units asked of this rule, summed over descriptors; 2^64 - 1 stands for that or more. 0 = a peek."""
     allowed: _builtins.bool
-    """Whether this rule lets the request pass."""
+    """Whether this rule lets the request pass; of a shadow rule: whether it would, were it enforced."""
     charged: _builtins.bool
-    """Whether `cost` was charged to this rule; false for a peek and whenever any rule refused."""
+    """Whether `cost` was charged to this rule; false for a peek and whenever any rule refused (a shadow rule
+    refuses nobody).
+    """
     remaining: _builtins.int
     """Whole units left for this key after what was charged; absent = nobody knows. `remaining_scope` says of
     whose number.
@@ -277,6 +284,8 @@ class RuleVerdict(_message.Message):
     """
     degraded: _builtins.bool
     """Whether the rule was answered without the authority that should have decided."""
+    shadow: _builtins.bool
+    """Whether the rule is a shadow: counted as if enforced, but it refuses nobody and never decides."""
     @_builtins.property
     def key(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Values of the rule's `key` dimensions, in its order; none = the rule has one quota for everybody."""
@@ -309,10 +318,11 @@ class RuleVerdict(_message.Message):
         epoch: _builtins.int | None = ...,
         degraded: _builtins.bool = ...,
         limit: Global___Limit | None = ...,
+        shadow: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_epoch", b"_epoch", "_remaining", b"_remaining", "epoch", b"epoch", "limit", b"limit", "remaining", b"remaining", "reset_after", b"reset_after", "retry_after", b"retry_after"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_epoch", b"_epoch", "_remaining", b"_remaining", "allowed", b"allowed", "charged", b"charged", "cost", b"cost", "degraded", b"degraded", "epoch", b"epoch", "key", b"key", "limit", b"limit", "reason", b"reason", "remaining", b"remaining", "remaining_scope", b"remaining_scope", "reset_after", b"reset_after", "retry_after", b"retry_after", "rule", b"rule"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_epoch", b"_epoch", "_remaining", b"_remaining", "allowed", b"allowed", "charged", b"charged", "cost", b"cost", "degraded", b"degraded", "epoch", b"epoch", "key", b"key", "limit", b"limit", "reason", b"reason", "remaining", b"remaining", "remaining_scope", b"remaining_scope", "reset_after", b"reset_after", "retry_after", b"retry_after", "rule", b"rule", "shadow", b"shadow"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__epoch: _TypeAlias = _typing.Literal["epoch"]  # noqa: Y015
     _WhichOneofArgType__epoch: _TypeAlias = _typing.Literal["_epoch", b"_epoch"]  # noqa: Y015

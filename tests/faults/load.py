@@ -7,12 +7,20 @@ from functools import partial
 from tests.faults.rules import application
 from tests.faults.world import SECOND, World
 
-RATES = {"exact": 40, "fifty": 50, "hundred": 100, "odd": 22, "pair": 15, "slow": 2}
+RATES = {"exact": 40, "fifty": 50, "hundred": 100, "odd": 22, "pair": 15, "shade": 25, "slow": 2, "veil": 60}
 """Limits in units a second."""
 
 MEAN_COST = 1.8
 
-TOGETHER = (("exact", "hundred"), ("fifty", "hundred"), ("free", "odd"), ("exact", "fifty", "odd"), ("fifty", "slow"))
+TOGETHER = (
+    ("exact", "hundred"),
+    ("fifty", "hundred"),
+    ("free", "odd"),
+    ("exact", "fifty", "odd"),
+    ("fifty", "slow"),
+    ("exact", "shade"),
+    ("hundred", "shade", "veil"),
+)
 
 
 class Load:

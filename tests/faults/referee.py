@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from apportion.core.decision import Decision, Scope
+from apportion.core.decision import Decision, Reason, Scope, Verdict
 from apportion.core.key import encode_key, encode_quota
 from apportion.core.limit import RateLimit
 from apportion.core.messages import AcquireAnswer, Quota, Slices
@@ -39,6 +39,7 @@ class Referee:
         self.demand: list[tuple[int, str, int]] = []  # single-rule requests: when, rule, cost
         self.admitted: list[tuple[int, str, int]] = []
         self.answers = 0
+        self.shadows: list[Verdict] = []
         self._sliced: set[tuple[int, int]] = set()
 
     # --- what happens
@@ -51,17 +52,29 @@ class Referee:
     def decided(self, now_ns: int, incarnation: int, decision: Decision) -> None:
         """A decision was given."""
         self.answers += 1
+        self.shadows += [v for v in decision.verdicts if v.shadow and v.reason is not Reason.PENDING]
         for verdict in decision.verdicts:
             if not verdict.charged or not isinstance(verdict.rule.limit, RateLimit):
                 continue
             assert decision.allowed, "a refused request charges nothing"
-            assert verdict.epoch is not None
-            self.spent[verdict.rule.name, verdict.key][verdict.epoch] += verdict.cost
-            if verdict.scope is Scope.EDGE:
-                key = quota_key(verdict.rule.name, verdict.key)
-                self.spent_here[incarnation, key, verdict.epoch] += verdict.cost
+            self._charge(incarnation, verdict)
             if len(decision.verdicts) == 1:
                 self.admitted.append((now_ns, verdict.rule.name, verdict.cost))
+        assert decision.allowed or not all(verdict.shadow for verdict in decision.verdicts), "a shadow refuses nobody"
+
+    def shadowed(self, now_ns: int, incarnation: int, verdict: Verdict) -> None:
+        """A shadow rule said what no decision waited for."""
+        self.shadows.append(verdict)
+        if verdict.charged:
+            self._charge(incarnation, verdict)
+            self.admitted.append((now_ns, verdict.rule.name, verdict.cost))
+
+    def _charge(self, incarnation: int, verdict: Verdict) -> None:
+        assert verdict.epoch is not None
+        self.spent[verdict.rule.name, verdict.key][verdict.epoch] += verdict.cost
+        if verdict.scope is Scope.EDGE:
+            key = quota_key(verdict.rule.name, verdict.key)
+            self.spent_here[incarnation, key, verdict.epoch] += verdict.cost
 
     def settled(self, now_ns: int, came_ns: int, deadline_ns: int) -> None:
         """A request that waited has its decision."""

@@ -1,4 +1,6 @@
-"""The rules of the fault world: divided leases, undivided ones, region rules that drain fast and slowly, no limit."""
+"""The rules of the fault world: divided leases, undivided ones, region rules that drain fast and slowly, no limit, and
+shadows.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,11 @@ rules:
   - {name: hundred, match: {h: "*"}, key: [h], limit: {rate: 100/s}, enforce: lease, when_unavailable: [deny]}
   - {name: odd, match: {o: "*"}, key: [o], limit: {rate: 45/2s}, enforce: lease, when_unavailable: [deny]}
   - {name: pair, match: {p: "*"}, key: [p], limit: {rate: 30/2s}, enforce: lease, when_unavailable: [deny]}
+  - {name: shade, match: {e: "*"}, key: [e], limit: {rate: 25/s}, enforce: region, when_unavailable: [deny],
+     shadow: true}
   - {name: slow, match: {s: "*"}, key: [s], limit: {rate: 120/min, burst: 20}, enforce: region,
      when_unavailable: [deny]}
+  - {name: veil, candidate_for: hundred, limit: {rate: 60/s}}
 """
 
 RULES = Rules(1, (("rules.yaml", TEXT),))

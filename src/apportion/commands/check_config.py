@@ -137,6 +137,7 @@ def _rule_report(rule: Rule, bound: Bound) -> dict[str, Any]:
         "cost_default": rule.cost_default,
         "cost_max": rule.cost_max,
         "when_unavailable": [stage.fallback.value for stage in rule.when_unavailable],
+        "shadow": rule.shadow,
         "deadline_ms": rule.deadline_ns / 1e6,
         "bound": bound.units,
         "bound_sentence": bound.sentence,
@@ -181,7 +182,7 @@ def _table(domain: Domain, store: StoreKind | None, edges_max: int | None) -> Ta
         units = bound_of(rule, store, edges_max).units
         undivided = " (undivided)" if limit and rule.enforce.value == "lease" and not rule.divided else ""
         table.add_row(
-            Text(rule.name),
+            Text(rule.name + (" (shadow)" if rule.shadow else "")),
             Text(rule.enforce.value + undivided if limit else "-"),
             Text(limit_text(rule)),
             str(limit.burst) if limit else "-",
