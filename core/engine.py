@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from apportion.core.decision import Decision, Verdict
 from apportion.core.limit import BACKLOG_MAX
 from apportion.core.plans import MEMO_MAX, Part, Plan, Plans, chain
-from apportion.core.request import Application
+from apportion.core.request import Application, Cost, units_asked
 from apportion.core.rule import Domain
 from apportion.core.settling import Settling
 from apportion.core.verdicts import LocalDecision, Seen
@@ -53,7 +53,7 @@ class Engine:
     def decide(self, dimensions: Mapping[str, str], cost: int | None, now_ns: int, peek: bool = False) -> Decision:
         """Whether a request with `dimensions` passes at `now_ns`, and charge it if it does and is no peek.
 
-        `cost` in units, None = each rule's default, 0 = a peek. Raises InputError for dimensions that are not text.
+        `cost` in requests, None = each rule's default, 0 = a peek. Raises InputError for dimensions that are not text.
         """
         plans = self._plans
         try:
@@ -117,6 +117,13 @@ class Engine:
         decision.cost = cost
         return decision
 
+    def decide_measures(
+        self, dimensions: Mapping[str, str], costs: Mapping[str, int], now_ns: int, peek: bool = False
+    ) -> Decision:
+        """As `decide`, for a request that names costs of several measures, or of another one than requests."""
+        plan = self._plans.resolve(dimensions)
+        return self._settle(chain(plan), _costs(plan, costs), now_ns, peek)
+
     def decide_applications(self, applications: Sequence[Application], now_ns: int, peek: bool = False) -> Decision:
         """Decide several rules and keys as one request: all are checked, then all charged, or none.
 
@@ -141,8 +148,8 @@ class Engine:
         self._shadows.sweep(now_ns, steps)
 
     def _start_over(self, plan: Part, cost: int | None, now_ns: int, seen: Seen) -> Decision:
-        """Leave to `_settle` what the fast path has no answer to: a bucket that is closed, as in front of shadow rules
-        (`Detour`), or ahead of `now_ns`.
+        """Leave to `_settle` what the fast path has no answer to: a bucket that is closed, as in a `Detour`, or ahead of
+        `now_ns`.
         """
         _take_back(seen)
         return self._settle(chain(plan), _costs(plan, cost), now_ns, peek=False)
@@ -171,9 +178,9 @@ def _take_back(seen: Seen) -> None:
         part.bucket.backlog = backlog
 
 
-def _costs(plan: Plan, cost: int | None) -> list[int]:
+def _costs(plan: Plan, cost: Cost) -> list[int]:
     """Units asked of each part of a plan."""
-    return [part.rule.cost_default if cost is None else cost for part in chain(plan)]
+    return [units_asked(part.rule, cost) for part in chain(plan)]
 
 
 def _unlimited(application: Application) -> Verdict:

@@ -12,7 +12,7 @@ from itertools import product
 from operator import attrgetter, itemgetter
 
 from apportion.core.patterns import RANK_ANY, RANK_EXACT, rank
-from apportion.core.request import Application, Descriptor
+from apportion.core.request import Application, Descriptor, units_asked
 from apportion.core.rule import Domain, Rule
 
 SHAPES_MAX = 64
@@ -183,14 +183,14 @@ def apply_rules(matcher: Matcher, descriptors: Sequence[Descriptor], whole: bool
     if len(descriptors) == 1:
         dimensions, cost = descriptors[0].dimensions, descriptors[0].cost
         return tuple(
-            Application(rule, matcher.key(rule, dimensions), rule.cost_default if cost is None else cost)
+            Application(rule, matcher.key(rule, dimensions), units_asked(rule, cost))
             for rule in matcher.match(dimensions, whole)
         )
     merged: dict[tuple[str, tuple[str, ...]], Application] = {}
     for index, descriptor in enumerate(descriptors):
         for rule in matcher.match(descriptor.dimensions, whole):
             key = matcher.key(rule, descriptor.dimensions)
-            cost = rule.cost_default if descriptor.cost is None else descriptor.cost
+            cost = units_asked(rule, descriptor.cost)
             former = merged.get((rule.name, key))
             merged[rule.name, key] = (
                 Application(rule, key, cost, (index,))

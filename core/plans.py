@@ -18,7 +18,7 @@ from apportion.core.errors import InputError
 from apportion.core.key import encode_key
 from apportion.core.limit import BACKLOG_MAX, EPOCH_NS, RateLimit
 from apportion.core.match import Matcher
-from apportion.core.rule import Domain, Rule
+from apportion.core.rule import REQUESTS, Domain, Rule
 from apportion.core.table import CLOSED, Quotas
 
 MEMO_MAX = 16_384
@@ -85,7 +85,8 @@ class Part:
 
 
 class Detour(Part):
-    """Stands in front of a plan that the engine's fast path must leave to the whole one, such as one with shadow rules.
+    """Stands in front of a plan that the engine's fast path must leave to the whole one: with a shadow rule, or one that
+    counts another measure than requests.
 
     Its bucket is closed for ever, which the fast path meets before it has charged anything; so no other plan pays for
     the question whether it is such a one.
@@ -97,6 +98,10 @@ class Detour(Part):
         self.following = following
         self.bucket = _CLOSED_BUCKET
         self.tick_ns, self.units, self.period, self.charge_default, self.cost_max = 1, 0, 0, 0, 0
+
+
+def _detours(part: Part) -> bool:
+    return part.rule.shadow or part.rule.counts != REQUESTS
 
 
 _CLOSED_BUCKET = Bucket(RateLimit(1, EPOCH_NS, 1), 0)
@@ -184,7 +189,7 @@ class Plans:
         plan = None
         for rule in reversed(self._matcher.match(dimensions, whole=False)):
             plan = self.part(rule, self._matcher.key(rule, dimensions), plan) or plan
-        return Detour(plan) if plan is not None and any(part.rule.shadow for part in chain(plan)) else plan
+        return Detour(plan) if plan is not None and any(map(_detours, chain(plan))) else plan
 
     def _remember(self, key: object, plan: Plan) -> None:
         """Keep `plan` in the young generation; when that is full it becomes the old one, whose plans are forgotten."""

@@ -7,6 +7,9 @@ from enum import Enum
 
 from apportion.core.limit import Limit, RateLimit
 
+REQUESTS = "requests"
+"""The measure that a rule counts unless it says so; a cost that is one number is of this."""
+
 
 class Enforce(Enum):
     """Where a rule is decided (design 4.1). The value is the word of the rules file."""
@@ -64,6 +67,7 @@ class Rule:
     `key` names dimensions of `match`; `deadline_ns` bounds a crossing; `cost_max` is the largest cost that can ever be
     admitted (for an unlimited rule: None). `exact`: a descriptor of Envoy's RLS must have exactly the rule's
     dimensions. `shadow`: counted as if enforced, but it refuses nobody.
+    `counts`: the measure of a request that its costs are in.
     """
 
     domain: str
@@ -79,6 +83,7 @@ class Rule:
     exact: bool
     place: Place = field(compare=False)
     shadow: bool = False
+    counts: str = REQUESTS
 
     @property
     def dimensions(self) -> frozenset[str]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from apportion.core.document import Node, Scalar, kind_of
 from apportion.core.limit import EPOCH_NS
 from apportion.core.quantities import duration_text, parse_duration, shown
-from apportion.core.rule import Enforce, Fallback, Place, Rule, Stage
+from apportion.core.request import MEASURE_NAME_MAX
+from apportion.core.rule import REQUESTS, Enforce, Fallback, Place, Rule, Stage
 from apportion.core.rule_fields import Section
 from apportion.core.rule_limit import Costs, is_unlimited, read_costs, read_limit
 from apportion.core.rule_match import read_key, read_match
@@ -58,6 +60,7 @@ def read_rule(rule: Section, domain: str, defaults: Defaults) -> Rule | None:
     deadline_ns = read_deadline(rule)
     cost_default, cost_max = read_costs(rule, limit, defaults.cost)
     exact = rule.boolean("exact")
+    counts = _read_counts(rule)
     shadow = rule.boolean("shadow") or rule.has("candidate_for")
     if len(rule.problems) > before:
         return None
@@ -76,6 +79,7 @@ def read_rule(rule: Section, domain: str, defaults: Defaults) -> Rule | None:
         exact=exact is not False,
         place=Place(rule.file, rule.line, rule.path),
         shadow=shadow,
+        counts=counts or REQUESTS,
     )
 
 
@@ -105,6 +109,26 @@ def read_deadline(section: Section) -> int | None:
         )
         return None
     return deadline_ns
+
+
+def _read_counts(rule: Section) -> str | None:
+    """The measure that a rule counts."""
+    measure = rule.text("counts", "a measure such as tokens")
+    if measure is None or measure == REQUESTS:
+        return measure
+    if not _RULE_NAME.fullmatch(measure) or len(measure) > MEASURE_NAME_MAX:
+        rule.refuse(
+            "counts",
+            f"found {shown(measure)}; a measure has letters, digits, `-`, `_` and `.`, begins with a letter or digit, has "
+            f"at most {MEASURE_NAME_MAX} characters",
+        )
+        return None
+    if get_close_matches(measure.lower(), [REQUESTS], cutoff=0.85):
+        rule.refuse(
+            "counts", f"found {shown(measure)}; did you mean `{REQUESTS}`? A rule counts them unless it says so"
+        )
+        return None
+    return measure
 
 
 def _read_enforce(rule: Section) -> Enforce | None:

@@ -258,7 +258,7 @@ def _find_duplicates(draft: _Draft) -> list[Problem]:
             shapes.setdefault(names, set()).add(shape)
             if rule.shadow:  # tries another limit on the same requests, and so may a second one
                 continue
-            first = seen.setdefault((names, shape, texts, frozenset(rule.key), period_ns), rule)
+            first = seen.setdefault((names, shape, texts, frozenset(rule.key), period_ns, rule.counts), rule)
             if first is not rule and first not in firsts:
                 firsts.append(first)
         problems += [Problem(rule.place, _duplicate_text(first, period_ns)) for first in firsts]
@@ -277,7 +277,7 @@ def _duplicate_text(first: Rule, period_ns: int | None) -> str:
     kind = "no limit" if period_ns is None else f"a rate per {period_text(period_ns)}"
     return (
         f"duplicate of the rule {shown(first.name)} at {first.place}: both apply to the same requests, with the same "
-        f"key and {kind}; keep one, or give them different matches, keys or periods"
+        f"key and {kind}, of {first.counts}; keep one, or give them different matches, keys, periods or counts"
     )
 
 

@@ -28,6 +28,7 @@ RULE = (
     "shadow",
     "candidate_for",
     "candidate_for",
+    "counts",
 )
 CANDIDATE_INHERITS = ("match", "key", "enforce", "exact", "counts")
 """Fields of a rule that its candidates take from it and may not have themselves."""
@@ -35,7 +36,6 @@ CANDIDATE_INHERITS = ("match", "key", "enforce", "exact", "counts")
 RULE_LATER = (
     "at_each_edge",
     "colocate",
-    "counts",
     "durability",
     "fair_by",
     "on_counter_loss",

@@ -138,14 +138,42 @@ class Descriptor(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class CostsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     DIMENSIONS_FIELD_NUMBER: _builtins.int
     COST_FIELD_NUMBER: _builtins.int
+    COSTS_FIELD_NUMBER: _builtins.int
     cost: _builtins.int
-    """Units that the request costs; absent = each rule's own default, 0 = a peek at this descriptor."""
+    """Requests that the request costs; absent = each rule's own default, 0 = a peek at this descriptor."""
     @_builtins.property
     def dimensions(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Value of each dimension, by its name, such as tenant: contoso. A dimension that is absent never matches;
         "" is a value.
+        """
+
+    @_builtins.property
+    def costs(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Units that it costs by measure, such as tokens: 350, at most 16; `cost` is the same as `requests` here, and only
+        one of them is given. A rule that counts a measure that is not named costs its own default, a measure that no rule
+        counts nothing.
         """
 
     def __init__(
@@ -153,10 +181,11 @@ class Descriptor(_message.Message):
         *,
         dimensions: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         cost: _builtins.int | None = ...,
+        costs: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "cost", b"cost"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "cost", b"cost", "dimensions", b"dimensions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "cost", b"cost", "costs", b"costs", "dimensions", b"dimensions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015

@@ -6,6 +6,7 @@ from apportion.core.request import Application
 from apportion.edge import verdicts
 from apportion.edge.asking import Answer
 from apportion.edge.counts import Counts
+from apportion.edge.events import Send
 from apportion.edge.limiter_answer import from_response, to_response
 from tests.faults.network import MS
 from tests.faults.rules import application
@@ -52,7 +53,8 @@ def test_a_shadow_crosses_beside_what_callers_wait_for() -> None:
     for name in ("shade", "exact", "exact"):
         node.agent.ask((application(name),), node.now_ns)
         commands = node.agent.step(node.poll(), node.now_ns)
-        sent += [command.message for command in commands if isinstance(getattr(command, "message", None), Acquire)]
+        messages = [command.message for command in commands if isinstance(command, Send)]
+        sent += [message for message in messages if isinstance(message, Acquire)]
     assert [message.number % 2 for message in sent] == [1, 0]
 
 
