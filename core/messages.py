@@ -141,6 +141,7 @@ class Report:
     `demand_*`: offered cost that no other rule refused. `spent_*`: units spent by label `spent_epoch`, which may be
     earlier than `epoch` for what settled late; only slices, borrowed units and degraded answers, never what the
     store decided. `spent_degraded`: units of `spent` that no slice or loan covered (design 4.1); no rows: none of any.
+    `over_threshold`: units of `demand` refused above an `edge+region` threshold without asking; no rows: none of any.
     """
 
     number: int
@@ -154,6 +155,7 @@ class Report:
     crossings: int = 0
     degraded: int = 0
     spent_degraded: Units = field(default_factory=no_units)
+    over_threshold: Units = field(default_factory=no_units)
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,7 @@ class Plans:
 
     def __init__(self, domain: Domain, memo_max: int = MEMO_MAX) -> None:
         self._quotas = {
-            rule.name: Quotas(rule, rule.limit) for rule in domain.rules if isinstance(rule.limit, RateLimit)
+            rule.name: Quotas(rule, limit) for rule in domain.rules if isinstance(limit := rule.local_limit, RateLimit)
         }
         # Unlimited rules count too: one that is more specific sets a limited one aside.
         self.known = tuple(sorted({name for rule in domain.rules for name in rule.dimensions}))

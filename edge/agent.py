@@ -33,6 +33,7 @@ from apportion.core.rule import RuleSet
 from apportion.edge import verdicts as say
 from apportion.edge.crossing import RETRY_NS, unanswered
 from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled, Shadowed
+from apportion.edge.holding import Holding
 from apportion.edge.holdings import Holdings
 from apportion.edge.lanes import Lanes
 from apportion.edge.part import Part
@@ -55,9 +56,7 @@ class Agent:
         self.location = location
         self.incarnation = incarnation
         self.clock = EpochClock()
-        self.rules: Rules | None = None
-        self.matchers: dict[str, Matcher] = {}
-        self._load = load
+        self._ruling = Ruling(load)
         self._stream = 0
         self._attached = False
         self._heard_ns = 0
@@ -65,7 +64,8 @@ class Agent:
         self._holdings = Holdings(self.clock)
         self._crossings = Lanes()
         self._reports = Reports()
-        self._requests = Requests(self.clock, self._holdings, self._reports)
+        self.fallbacks = Fallbacks(self.clock, self._holdings, self._reports)
+        self._requests = Requests(self.clock, self._holdings, self._reports, self.fallbacks)
         self._tickets = count(1)
         self._shadows = Shadows(self._requests, self._crossings, self._tickets)
 

@@ -12,6 +12,7 @@ from apportion.core.epoch import EpochClock
 from apportion.core.limit import RateLimit
 from apportion.core.request import Application
 from apportion.edge import verdicts as say
+from apportion.edge.holding import Holding
 from apportion.edge.holdings import Holdings
 from apportion.edge.part import Part
 from apportion.edge.reporting import Reports
@@ -29,6 +30,18 @@ class Requests:
         """Check each rule by what is known here; a part without a verdict passes, or crosses."""
         return [self._check(application, epoch, now_ns) for application in applications]
 
+    def unchecked(self, applications: Sequence[Application], epoch: int) -> list[Part]:
+        """The parts of a request that nobody checks any more: every limited rule is left to its stage."""
+        parts = []
+        for application in applications:
+            rule = application.rule
+            if isinstance(rule.limit, RateLimit):
+                holding = self._holdings.find(application, rule.limit, epoch)
+                parts.append(Part(application, holding, crosses=True))
+            else:
+                parts.append(Part(application, None))
+        return parts
+
     def reserve(self, parts: Sequence[Part], epoch: int, now_ns: int) -> None:
         """Take the units of every part that needs no crossing; they were checked at this very instant."""
         for part in parts:
@@ -42,20 +55,26 @@ class Requests:
         self._count_demand(parts, peek, epoch)
         left_ns = self._clock.left_ns(now_ns)
         for part in parts:
-            if part.taken is not None:
+            if part.taken is not None and not part.crosses:
                 self._reports.spend(part.held, part.taken.epoch, part.taken.units)
             if part.verdict is None and part.holding is None:
                 part.verdict = say.passed(part.application, charged=not peek and part.application.cost > 0)
             elif part.verdict is None:
                 part.verdict = say.from_slice(part, epoch, left_ns, now_ns)
-        return Decision(True, tuple(part.verdict for part in parts if part.verdict is not None))
+        decision = Decision(True, tuple(part.verdict for part in parts if part.verdict is not None))
+        if any(part.fallen for part in parts):
+            self._reports.degrade()
+        return decision
 
     def refuse(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:
         """Release: at least one rule refused; what was reserved goes back."""
         assert any(part.refused for part in parts)
         self._count_demand(parts, peek, epoch)
+        self._count_above(parts, peek, epoch)
         left_ns = self._clock.left_ns(now_ns)
         for part in parts:
+            if part.fallen and part.verdict is not None:  # its share would have let it pass: nothing is spent of it
+                part.verdict = replace(part.verdict, charged=False, epoch=None)
             if part.taken is not None:
                 part.held.put_back(part.taken)
             if part.verdict is None:
@@ -82,6 +101,8 @@ class Requests:
             holding.offer(cost, now_ns)
             if holding.in_hand(epoch, now_ns) >= max(cost, 1):
                 return Part(application, holding)
+        if rule.local:
+            return self._check_alone(application, holding, epoch, now_ns)
         wait = holding.refusal_ns(cost, now_ns) if cost else None
         if wait is None:
             return Part(application, holding, crosses=True)

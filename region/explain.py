@@ -10,14 +10,21 @@ from apportion.core.meter import Meter
 from apportion.core.rule import Enforce
 from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
+from apportion.region.desk import Totals
 from apportion.region.quotas import KnownQuota
 from apportion.region.region import Region
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
+from apportion.region.thresholds import is_grant, refused_with_room
 
 QUOTAS_MAX = 1_000
 """Quotas in one answer; a narrower question brings the others."""
 
-_ENFORCE = {Enforce.LEASE: region_pb2.ENFORCE_LEASE, Enforce.REGION: region_pb2.ENFORCE_REGION}
+_ENFORCE = {
+    Enforce.EDGE: region_pb2.ENFORCE_EDGE,
+    Enforce.EDGE_REGION: region_pb2.ENFORCE_EDGE_REGION,
+    Enforce.LEASE: region_pb2.ENFORCE_LEASE,
+    Enforce.REGION: region_pb2.ENFORCE_REGION,
+}
 
 
 async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_pb2.ExplainResponse:
@@ -41,8 +48,12 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
         quotas_left_out=max(0, len(wanted) - QUOTAS_MAX),
         edges=[_edge(authority, session) for session in authority.edges],
     )
-    for (domain, rule), totals in authority.desk.totals.items():
+    for domain, rule in sorted(authority.versions.effective.rules):
+        totals = authority.desk.totals.get((domain, rule), Totals())
         response.rules.add(domain=domain, rule=rule, offered=totals.offered, crossings=totals.crossings)
+    if region.rules_status is not None and region.rules_status.rejected:
+        response.rules_rejected = region.rules_status.reason
+        response.rejected_files.extend(region.rules_status.rejected)
     return response
 
 
@@ -62,7 +73,7 @@ def _edge(authority: Authority, session: int) -> region_pb2.EdgeState:
         location=edge.hello.location,
         incarnation=edge.incarnation,
         attached=True,
-        rules_version=authority.rules.version,
+        rules_version=edge.rules_version,
         crossings=edge.crossings,
         degraded=edge.degraded,
     )
@@ -87,21 +98,31 @@ def _quota(
     meter = Meter(limit, divided)
     overshoots = {each: meter.record(each, admitted[each]) for each in sorted(admitted)}
     state.worst_overshoot = meter.worst
+    refused = authority.over_threshold.of(known.store_key)
+    state.refused_at_edges = sum(refused.values())
+    state.refused_with_room = sum(refused_with_room(limit, admitted, refused).values())
     if meter.above_quota is not None:
         state.above_quota = meter.above_quota
     for each in range(max(0, epoch - epochs), epoch + 1):
         state.epochs.append(_epoch(authority, known, each, admitted.get(each, 0), overshoots.get(each, 0)))
     plan = authority.lending.plans.get(epoch)
     for edge in authority.edges.values():
-        slices = authority.ledger.issued.get(epoch, {}).get(edge.incarnation, {}) if plan else {}
         state.holders.add(
             edge=edge.hello.edge,
             location=edge.hello.location,
-            slice=max(0, slices.get(known.id, 0)),
+            slice=_slice(authority, known, edge.incarnation, epoch) if plan else 0,
             demand=edge.demand.get(known.id, 0),
             last_report_epoch=edge.last_report,
         )
     return state
+
+
+def _slice(authority: Authority, known: KnownQuota, holder: int, epoch: int) -> int:
+    """Units that a holder was given of an epoch: as a right, or where it is none as the plan has it."""
+    if is_grant(known.rule):
+        return max(0, authority.ledger.issued_to(epoch, holder, known.id))
+    ids, units = authority.lending.plans[epoch].column(holder)
+    return int(units[ids == known.id].sum())
 
 
 def _epoch(authority: Authority, known: KnownQuota, epoch: int, admitted: int, overshoot: int) -> region_pb2.EpochState:

@@ -70,8 +70,8 @@ class Ledger:
 
 
 def hold_plan(plan: Plan, replica: int, to_local: Callable[[Ids], Ids], table: QuotaTable) -> HeldPlan | str:
-    """Translate `plan` to local ids (`to_local` of the leader's) and check that each quota sums to its Q_k; a text on
-    failure.
+    """Translate `plan` to local ids (`to_local` of the leader's) and check that each quota sums to its Q_k, or to that
+    with slack; a text on failure.
     """
     columns = {column.holder: (to_local(column.ids), column.units) for column in plan.columns}
     held = (to_local(plan.held_ids), plan.held)
@@ -82,10 +82,11 @@ def hold_plan(plan: Plan, replica: int, to_local: Callable[[Ids], Ids], table: Q
     np.add.at(sums, row, units)
     for identity, total in zip(named.tolist(), sums.tolist(), strict=True):
         known = table.by_id(identity)
-        if known is None or not known.rule.divided:
+        if known is None or not known.rule.planned:
             return f"quota {identity} is not divided by the rules in force"
-        if total != known.limit.units_in_epoch(plan.epoch):
-            return f"{known.quota.rule}: {total} units planned, Q_k is {known.limit.units_in_epoch(plan.epoch)}"
+        due = known.rule.planned_units(plan.epoch)
+        if total != due:
+            return f"{known.quota.rule}: {total} units planned, {due} are to be"
     own_ids, own_units = columns.pop(replica, (no_ids(), no_units()))
     parts = dict(zip(own_ids.tolist(), own_units.tolist(), strict=True))
     return HeldPlan(plan.epoch, plan.generation, columns, parts, frozenset(named.tolist()))

@@ -7,7 +7,19 @@ from functools import partial
 from tests.faults.rules import application
 from tests.faults.world import SECOND, World
 
-RATES = {"exact": 40, "fifty": 50, "hundred": 100, "odd": 22, "pair": 15, "shade": 25, "slow": 2, "veil": 60}
+RATES = {
+    "both": 80,
+    "each": 60,
+    "exact": 40,
+    "fifty": 50,
+    "hundred": 100,
+    "odd": 22,
+    "pair": 15,
+    "shade": 25,
+    "slow": 2,
+    "spread": 160,
+    "veil": 60,
+}
 """Limits in units a second."""
 
 MEAN_COST = 1.8
@@ -18,6 +30,9 @@ TOGETHER = (
     ("free", "odd"),
     ("exact", "fifty", "odd"),
     ("fifty", "slow"),
+    ("both", "each"),
+    ("both", "hundred"),
+    ("exact", "spread"),
     ("exact", "shade"),
     ("hundred", "shade", "veil"),
 )
