@@ -10,6 +10,7 @@ from apportion.core.meter import Meter
 from apportion.core.rule import Enforce
 from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
+from apportion.region.desk import Totals
 from apportion.region.quotas import KnownQuota
 from apportion.region.region import Region
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
@@ -41,8 +42,12 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
         quotas_left_out=max(0, len(wanted) - QUOTAS_MAX),
         edges=[_edge(authority, session) for session in authority.edges],
     )
-    for (domain, rule), totals in authority.desk.totals.items():
+    for domain, rule in sorted(authority.versions.effective.rules):
+        totals = authority.desk.totals.get((domain, rule), Totals())
         response.rules.add(domain=domain, rule=rule, offered=totals.offered, crossings=totals.crossings)
+    if region.rules_status is not None and region.rules_status.rejected:
+        response.rules_rejected = region.rules_status.reason
+        response.rejected_files.extend(region.rules_status.rejected)
     return response
 
 
@@ -62,7 +67,7 @@ def _edge(authority: Authority, session: int) -> region_pb2.EdgeState:
         location=edge.hello.location,
         incarnation=edge.incarnation,
         attached=True,
-        rules_version=authority.rules.version,
+        rules_version=edge.rules_version,
         crossings=edge.crossings,
         degraded=edge.degraded,
     )
