@@ -196,7 +196,7 @@ async def test_a_bad_file_stops_nobody_and_keeps_its_last_good_text(tmp_path: Pa
             other.write_text(bad)
             said = await whole.until(lambda said: list(said.rejected_files) == ["zz.yaml"])
             assert "zz.yaml" in said.rules_rejected
-        before = said.rules_version
+        before = (await whole.explain()).rules_version
         whole.file.write_text(rules("{rate: 300/s}"))
         said = await whole.until(lambda said: acknowledged(said, before + 1))
         assert list(said.rejected_files) == ["zz.yaml"]
