@@ -57,7 +57,7 @@ class Limits:
         self._of_quota[identity] = self._of_rule[quota.domain, quota.rule]
 
     def units(self, quotas: Indexes, epoch: int) -> Integers:
-        """What there is of each of `quotas`, all of them set. What lowers a quota (design 8) is applied here, one day."""
+        """What there is of `quotas`, all of them set. What lowers a quota (design 8) is applied here, one day."""
         worth = np.array([worth.units(epoch) for worth in self._worths], np.int64)
         return worth[self._of_quota[quotas]]
 

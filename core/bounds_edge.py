@@ -40,25 +40,29 @@ def edge_sentences(rule: Rule, limit: RateLimit) -> list[str]:
     """The bound of an `edge` rule in words."""
     edges, over = rule.edges_max or 1, edge_units(rule, limit)
     again = "an edge that starts again within a label counts once more"
+    alone = "Decided at the edge alone: nothing crosses"
     if rule.at_each_edge is not None:
         each = rule.at_each_edge
         rate = ceil_div(each.units * EPOCH_NS, each.period_ns)
-        return [
+        label = (
             f"By label: over by at most {over}, {edges} edges (`edges_max`) x {label_units_max(rule)} (each admits "
-            f"{rate} and the burst of {each.burst} under one label) less the limit; {again}.",
-            f"In a true second: the same {over}, each edge's bucket is exact on its own clock.",
-            "Decided at the edge alone: nothing crosses, and nothing changes while the region is away.",
-        ]
+            f"{rate} and the burst of {each.burst} under one label) less the limit; {again}."
+        )
+        second = f"In a true second: the same {over}, each edge's bucket is exact on its own clock."
+        return [label, second, f"{alone}, and nothing changes while the region is away."]
     assert rule.slack is not None
     quota = ceil_div(limit.units * EPOCH_NS, limit.period_ns)
-    return [
-        f"By label: over by at most {over}: {with_slack(quota, rule.slack) - quota} (slack {slack_text(rule.slack)}) once "
-        f"each edge has a slice, and {(edges - 1) * rule.share()} more ({edges - 1} edges x their share of "
-        f"{rule.share()}) while edges are new to the quota or have no plan of the epoch; {again}.",
-        f"In a true second, in addition: e x {with_slack(quota, rule.slack)} (e is the largest error of an edge's epochs, "
-        "measured and exported), and the sum of the slices' depths above the burst where slices are small.",
-        "Decided at the edge alone: nothing crosses. While the region is away each edge admits its share.",
-    ]
+    whole, others = with_slack(quota, rule.slack), edges - 1
+    label = (
+        f"By label: over by at most {over}: {whole - quota} (slack {slack_text(rule.slack)}) once each edge has a "
+        f"slice, and {others * rule.share()} more ({others} edges x their share of {rule.share()}) while edges are new "
+        f"to the quota or have no plan of the epoch; {again}."
+    )
+    second = (
+        f"In a true second, in addition: e x {whole} (e is the largest error of an edge's epochs, measured and "
+        "exported), and the sum of the slices' depths above the burst where slices are small."
+    )
+    return [label, second, f"{alone}. While the region is away each edge admits its share."]
 
 
 def threshold_sentence(rule: Rule, limit: RateLimit) -> str:
@@ -68,8 +72,8 @@ def threshold_sentence(rule: Rule, limit: RateLimit) -> str:
     most = passing_units(limit, rule.slack, rule.edges_max, cost_max, None)
     least = passing_units(limit, rule.slack, rule.edges_max, cost_max, 0)
     return (
-        f"Each edge lets from {least} to {most} units a second pass to the region ({slack_text(rule.slack)} more than its "
-        "slice of them), which decides them exactly, batched; what is above is refused at the edge."
+        f"Each edge lets from {least} to {most} units a second pass to the region ({slack_text(rule.slack)} more than "
+        "its slice of them), which decides them exactly, batched; what is above is refused at the edge."
     )
 
 
@@ -82,7 +86,7 @@ def edge_warning(rule: Rule, limit: RateLimit) -> str | None:
         return None
     percent = over * limit.period_ns * 100 // (limit.units * EPOCH_NS)
     return (
-        f"wrong_costs is `overload`, and the bound, {over}, is {percent}% of the limit: an overload of what it protects is "
-        f"not ruled out. Lower `{'at_each_edge' if rule.at_each_edge else 'slack'}` or `edges_max`, or write "
+        f"wrong_costs is `overload`, and the bound, {over}, is {percent}% of the limit: an overload of what it protects "
+        f"is not ruled out. Lower `{'at_each_edge' if rule.at_each_edge else 'slack'}` or `edges_max`, or write "
         "`edge+region`"
     )

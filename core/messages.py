@@ -141,7 +141,6 @@ class Report:
     `demand_*`: offered cost that no other rule refused. `spent_*`: units spent by label `spent_epoch`, which may be
     earlier than `epoch` for what settled late; only slices, borrowed units and degraded answers, never what the
     store decided. `spent_degraded`: units of `spent` that no slice or loan covered (design 4.1); no rows: none of any.
-    `over_threshold`: units of `demand` refused above an `edge+region` threshold without asking; no rows: none of any.
     """
 
     number: int
@@ -155,7 +154,7 @@ class Report:
     crossings: int = 0
     degraded: int = 0
     spent_degraded: Units = field(default_factory=no_units)
-    over_threshold: Units = field(default_factory=no_units)
+    over_threshold: Units = field(default_factory=no_units)  # of `demand`: refused at the edge, above a threshold
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,8 @@ def _read_wrong_costs(
                 "found `money`, but `edge` rules may be exceeded everywhere at once; write `edge+region` or `region`, "
                 "or `lease` where no request should cross",
             )
-        if any(stage.fallback.value == "allow" for stage in stages or ()):
+        answers: set[str] = {stage.fallback.value for stage in stages or ()}
+        if "allow" in answers:
             rule.refuse(
                 "wrong_costs",
                 f"found {shown(word)}, but `when_unavailable` has `allow`, which has no bound; end in deny",

@@ -53,7 +53,8 @@ class RulesInForce:
         self.base = version
         for old in [old for old in self._rulesets if old < version]:
             del self._rulesets[old]
-        before, _ = self.effective, self._settle()
+        before = self.effective
+        self._settle()
         return self.effective is not before
 
     def _settle(self) -> None:

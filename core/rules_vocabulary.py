@@ -59,8 +59,8 @@ HOW_TO_CHOOSE_ENFORCE = (
 )
 HOW_TO_CHOOSE_AT_THE_EDGE = (
     "missing, and there is no default because choosing it is the design: how much may each edge admit by itself? "
-    "`at_each_edge: 50/s` needs nobody and lets as many times that pass as there are edges; `slack: 10%` follows demand "
-    "and lets all edges together pass so much more than the limit"
+    "`at_each_edge: 50/s` needs nobody and lets as many times that pass as there are edges; `slack: 10%` follows "
+    "demand and lets all edges together pass so much more than the limit"
 )
 HOW_TO_CHOOSE_WRONG_COSTS = (
     "missing, and there is no default because choosing it is the design: what does it cost when an `edge` rule is "

@@ -82,6 +82,7 @@ class Holding:
     def change(self, rule: Rule, limit: RateLimit) -> None:
         """Other rules are in force. What is held stays held; what the region said of the former limit is void."""
         self.rule, self.limit = rule, limit
+        self.threshold = threshold_of(rule, limit, self.threshold)
         self.backlog = None
         self.hold_cost = self.hold_until_ns = self.hold_told_ns = 0
 
@@ -138,35 +139,16 @@ class Holding:
         elif self.budget is not None:
             self.budget.put_back(taken.epoch, taken.units)
 
+    def reset_ns(self, left_ns: int, now_ns: int) -> int:
+        """Nanoseconds until what is held is whole again, where `left_ns` of the epoch are left."""
+        return left_ns if self.threshold is None else self.threshold.reset_ns(left_ns, now_ns)
+
     def lend(self, epoch: int, units: int) -> None:
         """Units borrowed ahead arrived; what was left of a former label is void."""
         if epoch == self.borrowed_epoch:
             self.borrowed += units
         elif epoch > self.borrowed_epoch:
             self.borrowed_epoch, self.borrowed = epoch, units
-
-    # --- degraded answers
-
-    def room(self, epoch: int, share: int) -> int:
-        """Units of `epoch` that may still be spent without anybody's leave, where the edge may spend `share` of it in
-        all: what it spends of a slice of the epoch counts against the share, and the other way round.
-        """
-        part = spent = 0
-        if self.budget is not None and self.budget.epoch == epoch:
-            part = self.budget.part
-            spent = max(part - self.budget.units, 0)
-        return max(max(part, share) - spent - (self.beyond if self.beyond_epoch == epoch else 0), 0)
-
-    def spend_beyond(self, cost: int, epoch: int) -> int:
-        """Spend what `room` named at the same instant, of the slice first; returns the units that no slice covered."""
-        covered = 0
-        if self.budget is not None and self.budget.epoch == epoch:
-            covered = min(self.budget.units, cost)
-            self.budget.take(covered)
-        if self.beyond_epoch != epoch:
-            self.beyond_epoch, self.beyond = epoch, 0
-        self.beyond += cost - covered
-        return cost - covered
 
     # --- what the region said
 
@@ -233,6 +215,8 @@ class Holding:
 
     def idle(self, epoch: int, now_ns: int) -> bool:
         """Whether forgetting this holding changes no later decision but by a crossing."""
+        if self.threshold is not None and not self.threshold.idle(now_ns):
+            return False
         return self.used < epoch and now_ns >= self.hold_until_ns
 
 

@@ -111,16 +111,6 @@ class Holdings:
                 else:
                     self._used.setdefault(epoch, []).append(key)
 
-    def clear(self) -> None:
-        """Forget everything: the rules are others now. Ids go on rising: reports under way still use the former
-        ones.
-        """
-        self._by_key.clear()
-        self._shadows = 0
-        self._used.clear()
-        self._free.clear()
-        self._slices.clear()
-
     def __iter__(self) -> Iterator[Holding]:
         return iter(self._by_key.values())
 

@@ -30,23 +30,11 @@ class Requests:
         """Check each rule by what is known here; a part without a verdict passes, or crosses."""
         return [self._check(application, epoch, now_ns) for application in applications]
 
-    def unchecked(self, applications: Sequence[Application], epoch: int) -> list[Part]:
-        """The parts of a request that nobody checks any more: every limited rule is left to its stage."""
-        parts = []
-        for application in applications:
-            rule = application.rule
-            if isinstance(rule.limit, RateLimit):
-                holding = self._holdings.find(application, rule.limit, epoch)
-                parts.append(Part(application, holding, crosses=True))
-            else:
-                parts.append(Part(application, None))
-        return parts
-
     def reserve(self, parts: Sequence[Part], epoch: int, now_ns: int) -> None:
         """Take the units of every part that needs no crossing; they were checked at this very instant."""
         for part in parts:
             cost = part.application.cost
-            if part.holding is not None and not part.crosses and cost:
+            if part.holding is not None and (not part.crosses or part.holding.threshold is not None) and cost:
                 part.taken = part.holding.take(cost, epoch, now_ns)
                 assert part.taken is not None, "checked at this very instant"
 
@@ -61,10 +49,7 @@ class Requests:
                 part.verdict = say.passed(part.application, charged=not peek and part.application.cost > 0)
             elif part.verdict is None:
                 part.verdict = say.from_slice(part, epoch, left_ns, now_ns)
-        decision = Decision(True, tuple(part.verdict for part in parts if part.verdict is not None))
-        if any(part.fallen for part in parts):
-            self._reports.degrade()
-        return decision
+        return Decision(True, tuple(part.verdict for part in parts if part.verdict is not None))
 
     def refuse(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:
         """Release: at least one rule refused; what was reserved goes back."""
@@ -73,8 +58,6 @@ class Requests:
         self._count_above(parts, peek, epoch)
         left_ns = self._clock.left_ns(now_ns)
         for part in parts:
-            if part.fallen and part.verdict is not None:  # its share would have let it pass: nothing is spent of it
-                part.verdict = replace(part.verdict, charged=False, epoch=None)
             if part.taken is not None:
                 part.held.put_back(part.taken)
             if part.verdict is None:
@@ -104,10 +87,30 @@ class Requests:
         if rule.local:
             return self._check_alone(application, holding, epoch, now_ns)
         wait = holding.refusal_ns(cost, now_ns) if cost else None
+        if wait is None and holding.threshold is not None and not holding.threshold.admits(cost, epoch, now_ns):
+            part = self._check_alone(application, holding, epoch, now_ns)
+            part.over_threshold = True
+            return part
         if wait is None:
             return Part(application, holding, crosses=True)
         remaining = holding.in_hand(epoch, now_ns) if rule.divided else holding.region_remaining(now_ns)
         return Part(application, holding, say.refused(application, Reason.OVER_LIMIT, wait, remaining))
+
+    def _check_alone(self, application: Application, holding: Holding, epoch: int, now_ns: int) -> Part:
+        """What the edge's threshold says, without anybody else."""
+        threshold, cost = holding.threshold, application.cost
+        assert threshold is not None
+        if threshold.admits(cost, epoch, now_ns):
+            return Part(application, holding)
+        wait = threshold.wait_ns(cost, epoch, self._clock.left_ns(now_ns), now_ns)
+        remaining = threshold.room(epoch, now_ns)
+        return Part(application, holding, say.refused(application, Reason.OVER_LIMIT, wait, remaining))
+
+    def _count_above(self, parts: Sequence[Part], peek: bool, epoch: int) -> None:
+        """What a threshold alone refused: whether the region had room is for its own sum to say."""
+        refused = [part for part in parts if part.refused]
+        if len(refused) == 1 and refused[0].over_threshold and not peek and refused[0].application.cost:
+            self._reports.refuse_above(epoch, refused[0].held, refused[0].application.cost)
 
     def _count_demand(self, parts: Sequence[Part], peek: bool, epoch: int) -> None:
         """Demand is offered cost that no other rule refused: a sole refuser still counts its own (algorithms 1.2)."""

@@ -31,6 +31,7 @@ from apportion.core.messages import (
     ReportAck,
     Return,
     Rules,
+    RulesAck,
     Slices,
     Tick,
     Welcome,
@@ -49,6 +50,7 @@ from apportion.region.events import (
     Note,
     RolledUp,
     RollUp,
+    RulesChanged,
     Send,
     Swapped,
     SwapRegister,
@@ -60,6 +62,8 @@ from apportion.region.registrar import Registrar, Settled, Transition
 from apportion.region.sessions import NAMES_MAX, SUPERSEDED_KEPT, AllocatorSession, Declared, EdgeSession
 from apportion.region.store import RollupRow
 from apportion.region.thresholds import OverThreshold, for_leader, is_grant, rights
+from apportion.region.turning import change_rules, follow_plan, tell_undivided
+from apportion.region.versions import Versions
 
 AHEAD_MAX = 2
 """Labels further beyond the region's own epoch than this were never lent here: edges follow the region's clock, and
@@ -74,7 +78,8 @@ class Authority:
         self.rules = rules
         self.ruleset = ruleset
         self.replica = replica
-        self.table = QuotaTable(ruleset)
+        self.versions = Versions(rules.version, ruleset)
+        self.table = QuotaTable(self.versions.effective)
         self.registrar = Registrar(register)
         self.lending = Lending(self.table, kept_through=register.highest)
         self.ledger = Ledger()
@@ -94,7 +99,7 @@ class Authority:
 
     def step(self, event: Event, now_ns: int) -> list[Command]:
         """Take an event; returns the commands to perform, in order."""
-        commands = self._roll(now_ns)
+        commands = self._roll(now_ns) + follow_plan(self)
         match event:
             case EdgeSpoke(session, message):
                 commands += self._edge_spoke(session, message, now_ns)
@@ -108,6 +113,8 @@ class Authority:
                 commands += self._settle(self.registrar.swapped(event, now_ns), now_ns)
             case RolledUp(request, done):
                 commands += self._rolled_up(request, done)
+            case RulesChanged(rules, ruleset):
+                commands += change_rules(self, rules, ruleset) + self._governance(now_ns)
         return commands
 
     def wake_ns(self) -> int:
@@ -182,6 +189,9 @@ class Authority:
                 return self._report(edge, message)
             case Return() if edge is not None:
                 return self._returned(edge, message, now_ns)
+            case RulesAck(version) if edge is not None:
+                edge.rules_version = version
+                return []
             case Leave() if edge is not None:
                 return [*self._closed(session, now_ns), Close(session)]
         return _refuse(session, "the first message of a stream is Hello, and only the first", retry=False)
@@ -208,6 +218,7 @@ class Authority:
         self.edges[session] = edge
         commands.append(Send(session, Welcome(self.rules, self.tick(now_ns), self.replica)))
         commands += [self._slices(edge, plan.epoch) for plan in self.lending.plans.values() if plan.epoch >= self.epoch]
+        commands += tell_undivided(self, edge)
         commands.append(Note("info", "edge_attached", (("edge", hello.edge), ("incarnation", hello.incarnation))))
         return commands + self._governance(now_ns)
 
@@ -227,7 +238,7 @@ class Authority:
         plan = self.lending.plans[epoch]
         ids, units = plan.column(edge.incarnation)
         names = edge.declared.names_for(ids, self.table)
-        return Send(edge.session, Slices(epoch, plan.generation, self.rules.version, names, ids, units))
+        return Send(edge.session, Slices(epoch, plan.generation, plan.rules_version, names, ids, units))
 
     # --- crossings
 
@@ -259,7 +270,7 @@ class Authority:
             quota = edge.names.get(identity)
             if quota is None:
                 return _refuse(edge.session, f"report {message.number} names a quota never declared", retry=True)
-            known = self.table.find(quota, self.epoch)
+            known = self.table.recall(quota, self.epoch)
             if known is None or label > self.epoch + AHEAD_MAX:
                 # A rule that was in force when the units were spent, or labels of a store that is gone. The edge
                 # resends the report until it is acknowledged, so the rest of it must count.
@@ -354,10 +365,11 @@ class Authority:
         problem = None
         if mark is None or mark.kind is not EpochKind.PLANNED or mark.generation != plan.generation:
             problem = "the epoch is not claimed under the plan's generation"
-        if problem is None and plan.rules_version != self.rules.version:
+        rules = self.versions.lookup(plan.rules_version)
+        if problem is None and rules is None:
             problem = f"made for rules version {plan.rules_version}, in force is {self.rules.version}"
-        if problem is None:
-            held = hold_plan(plan, self.replica, peer.to_local, self.table)
+        if problem is None and rules is not None:
+            held = hold_plan(plan, self.replica, peer.to_local, self.table, rules)
             if not isinstance(held, str):
                 self.lending.plans[plan.epoch] = held
                 self._issue(held)

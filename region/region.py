@@ -9,6 +9,7 @@ import asyncio
 import secrets
 from collections.abc import Coroutine
 from dataclasses import replace
+from typing import Protocol
 
 import structlog
 
@@ -28,6 +29,7 @@ from apportion.region.events import (
     Polled,
     RolledUp,
     RollUp,
+    RulesChanged,
     Send,
     Swapped,
     SwapRegister,
@@ -72,11 +74,21 @@ class Outbox:
         return await self._queue.get()
 
 
+class RulesStatus(Protocol):
+    """Which rules files are not in force as they are on disk, and why; how often that was so, and new versions."""
+
+    rejected: tuple[str, ...]
+    reason: str
+    rejections: int
+    reloads: int
+
+
 class Region:
     """One running region replica."""
 
     def __init__(self, store: Store, ruleset: RuleSet, texts: tuple[tuple[str, str], ...]) -> None:
         self.store = store
+        self.rules_status: RulesStatus | None = None
         self._ruleset = ruleset
         self._texts = texts
         self._authority: Authority | None = None
@@ -109,6 +121,12 @@ class Region:
             self._poller.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.store.close()
+
+    async def change_rules(self, texts: tuple[tuple[str, str], ...], ruleset: RuleSet) -> int:
+        """Let other rules be in force, and tell everybody; returns their version. StoreError: they are not."""
+        version = await self.store.rules_version(ruleset.digest)
+        self.feed(RulesChanged(Rules(version, texts), ruleset))
+        return version
 
     def open_session(self) -> tuple[int, Outbox]:
         """Number a new stream and give it an outbox."""

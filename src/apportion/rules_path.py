@@ -28,6 +28,14 @@ def read_rule_texts(path: str | Path) -> tuple[tuple[str, str], ...]:
 
     InputError: there is no such file, or no rules file in the folder. RulesError: files that cannot be read as text.
     """
+    texts, problems = read_rule_files(path)
+    if problems:
+        raise RulesError(problems)
+    return texts
+
+
+def read_rule_files(path: str | Path) -> tuple[tuple[tuple[str, str], ...], tuple[Problem, ...]]:
+    """As `read_rule_texts`, but what cannot be read as text is told beside what can be. InputError as there."""
     texts: list[tuple[str, str]] = []
     problems: list[Problem] = []
     for file in _rule_files(Path(path)):
@@ -36,9 +44,27 @@ def read_rule_texts(path: str | Path) -> tuple[tuple[str, str], ...]:
             problems.append(text)
         else:
             texts.append((file.name, text))
-    if problems:
-        raise RulesError(tuple(problems))
-    return tuple(texts)
+    return tuple(texts), tuple(problems)
+
+
+def signature(path: str | Path) -> tuple[object, ...]:
+    """What changes whenever a file does, without reading any: names, and what the system says of each file itself.
+
+    A file that was written within the same tick of the clock, to the same length, looks the same. Never raises.
+    """
+    try:
+        files = _rule_files(Path(path))
+    except InputError as error:
+        return (str(error),)
+    return tuple(_file_signature(file) for file in files)
+
+
+def _file_signature(file: Path) -> tuple[object, ...]:
+    try:
+        found = file.stat()
+    except OSError as error:
+        return (file.name, error.errno)
+    return file.name, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _rule_files(path: Path) -> list[Path]:

@@ -64,7 +64,7 @@ def test_every_unit_is_given_once_whatever_is_asked(rows: list[tuple[int, list[i
     units = np.array([each for each, _ in rows], np.int64)
     starts = np.concatenate([[0], np.cumsum([len(cells) for _, cells in rows])])
     base = np.array([cell for _, cells in rows for cell in cells], np.int64)
-    slices = divide_whole(units, starts, base, base * 1.2, floored)
+    slices = divide_whole(units, starts, base, base.astype(np.float64), floored)
     assert [int(part.sum()) for part in np.split(slices, starts[1:-1])] == units.tolist()
     for (total, cells), part in zip(rows, np.split(slices, starts[1:-1]), strict=True):
         assert part.min() >= (1 if floored and total >= len(cells) else 0)

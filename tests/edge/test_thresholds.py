@@ -152,6 +152,24 @@ def test_edge_region_lets_pass_what_its_slice_says_and_takes_back_what_was_refus
     assert held.wait_ns(1, 1, 600 * MS, SECOND + 400 * MS) == 600 * MS
 
 
+@pytest.mark.parametrize(
+    "limit, after, fields",
+    [
+        ("{rate: 50/s}", "{rate: 3000/min, burst: 20}", "enforce: edge, at_each_edge: 50/s, wrong_costs: noise"),
+        ("{rate: 1000/s}", "{rate: 1000/s, burst: 200}", "enforce: edge, slack: 10%, wrong_costs: noise"),
+        ("{rate: 1000/s}", "{rate: 1000/s}", "enforce: edge+region, when_unavailable: [deny]"),
+    ],
+)
+def test_other_rules_give_back_nothing_of_what_was_counted(limit: str, after: str, fields: str) -> None:
+    """A change of the rules is no fresh allowance."""
+    held, _ = threshold(fields, limit)
+    assert spend(held, 3, 3 * SECOND) > 0
+    _, rule = threshold(fields, after)
+    assert isinstance(rule.limit, RateLimit)
+    later = threshold_of(rule, rule.limit, held)
+    assert later is not None and spend(later, 3, 3 * SECOND) == 0
+
+
 def test_only_rules_with_a_threshold_have_one() -> None:
     """A lease holds what it was given, and a region rule nothing."""
     for enforce in ("lease", "region"):

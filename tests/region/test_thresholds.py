@@ -10,6 +10,7 @@ from apportion.core.rules_file import parse_rules
 from apportion.region.plans import HeldPlan, hold_plan
 from apportion.region.quotas import KnownQuota, QuotaTable
 from apportion.region.thresholds import OverThreshold, for_leader, is_grant, refused_with_room, rights
+from apportion.region.versions import Lookup
 
 SECOND = 1_000_000_000
 TEXT = """
@@ -32,7 +33,8 @@ def known(table: QuotaTable, name: str) -> KnownQuota:
 
 def test_a_plan_of_edge_sums_to_the_limit_with_slack() -> None:
     """1100 of 1000 with 10 %; one unit more is refused, and so is a rule that nobody divides."""
-    table = QuotaTable(parse_rules([("r", TEXT)]))
+    rules = Lookup(parse_rules([("r", TEXT)]))
+    table = QuotaTable(rules)
     alone, both, each = (known(table, name).id for name in ("alone", "both", "each"))
 
     def held(*rows: tuple[int, int]) -> HeldPlan | str:
@@ -42,7 +44,7 @@ def test_a_plan_of_edge_sums_to_the_limit_with_slack() -> None:
         def same(named: Ids) -> Ids:
             return named
 
-        return hold_plan(plan, 9, same, table)
+        return hold_plan(plan, 9, same, table, rules)
 
     assert isinstance(held((alone, 1100), (both, 100)), HeldPlan)
     assert held((alone, 1101)) == "alone: 1101 units planned, 1100 are to be"
@@ -63,12 +65,13 @@ def test_what_an_edge_may_have_spent_by_itself() -> None:
 
 def test_a_key_below_its_share_everywhere_never_reaches_the_allocator() -> None:
     """Unless it is divided already: then who asks little must be known, too."""
-    table = QuotaTable(parse_rules([("r", TEXT)]))
+    rules = Lookup(parse_rules([("r", TEXT)]))
+    table = QuotaTable(rules)
     quotas = [known(table, name) for name in ("alone", "both", "each")]
     demand = np.array([110, 1, 1000], np.uint64)
     assert for_leader(quotas, demand, {}).tolist() == [False, True, False]
     assert for_leader(quotas, demand + np.uint64(1), {}).tolist() == [True, True, False]
-    plan = HeldPlan(5, 1, {}, {}, frozenset([quotas[0].id]))
+    plan = HeldPlan(5, 1, 1, {}, {}, frozenset([quotas[0].id]))
     assert for_leader(quotas, demand, {5: plan}).tolist() == [True, True, False]
 
 
