@@ -40,6 +40,12 @@ class Ruling:
         """The version that the region sent last; 0 before the first."""
         return self.rules.version if self.rules is not None else 0
 
+    def begin(self, rules: Rules, ruleset: RuleSet) -> None:
+        """Go by rules that were kept from before, until a region is heard."""
+        self.rules, self._good = rules, rules.texts
+        self._in_force = RulesInForce(rules.version, ruleset)
+        self._match()
+
     def take(self, rules: Rules) -> list[Note]:
         """Go by `rules` from now on. RulesError: there is nothing in them that can be read, and nothing at hand."""
         known = self._in_force
@@ -52,7 +58,8 @@ class Ruling:
             return []
         merged = merge(self._good, rules.texts, lambda texts: self._load(Rules(rules.version, texts)))
         self._good, self._whole = merged.texts, not merged.rejected
-        if known is None or not known.adopt(rules.version, merged.ruleset):
+        boot_copy = known is not None and known.newest == 0
+        if known is None or boot_copy or not known.adopt(rules.version, merged.ruleset):
             self._in_force = RulesInForce(rules.version, merged.ruleset)
         self.rules = rules
         self._match()

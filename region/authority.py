@@ -23,7 +23,6 @@ from apportion.core.messages import (
     Lead,
     Leave,
     Plan,
-    Quota,
     Refused,
     Register,
     RegisterAnswer,
@@ -188,7 +187,10 @@ class Authority:
             case Report() if edge is not None:
                 return self._report(edge, message)
             case Return() if edge is not None:
-                return self._returned(edge, message, now_ns)
+                at = self.lending.instant(self.register, now_ns)
+                if not self.desk.take_back(edge, message, self.register, at):
+                    return _refuse(session, "more was returned than was issued", retry=True)
+                return []
             case RulesAck(version) if edge is not None:
                 edge.rules_version = version
                 return []
@@ -321,24 +323,6 @@ class Authority:
         if not done:
             return [Note("error", "store_failed", (("operation", "roll_up"),))]
         return [Send(session, ReportAck(number))] if session in self.edges else []
-
-    def _returned(self, edge: EdgeSession, message: Return, now_ns: int) -> list[Command]:
-        """What an edge gives back of a label goes to this replica's pool of that label, if it still lends under it."""
-        at = self.lending.instant(self.register, now_ns)
-        for identity, units in zip(message.ids.tolist(), message.units.tolist(), strict=True):
-            quota: Quota | None = edge.names.get(identity)
-            known = self.table.find(quota, self.epoch) if quota is not None else None
-            if known is None or units > self.ledger.issued_to(message.epoch, edge.incarnation, known.id):
-                return _refuse(edge.session, "more was returned than was issued", retry=True)
-            self.ledger.issue(message.epoch, edge.incarnation, known.id, -units)
-            plan = self.lending.plans.get(message.epoch)
-            if message.epoch == at.epoch:
-                pool = self.lending.pool_of(known, self.register, at)
-                if pool is not None:
-                    pool.add(units)
-            elif message.epoch > at.epoch and plan is not None and known.id in plan.named:
-                plan.parts[known.id] = plan.parts.get(known.id, 0) + units
-        return []
 
     # --- allocators
 
