@@ -34,6 +34,8 @@ def check_answer(decision: Decision, decision_id: str) -> web.Response:
         kind, title, status = "quota-exceeded", "the limit is used up", 429
         if decision.reason == Reason.IMPOSSIBLE.value:
             title = "the request costs more than is ever admitted"
+        elif decision.reason == Reason.UNLISTED.value:
+            title = "the tenant is on no plan"
     problem = {"type": _PROBLEM + kind, "title": title, "status": status, "violated-policies": violated}
     return json_answer(problem, status, fields, content_type="application/problem+json")
 

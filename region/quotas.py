@@ -51,6 +51,7 @@ class QuotaTable:
         known = self._by_name.get(quota)
         if known is None:
             rule = self._rules.get((quota.domain, quota.rule))
+            rule = rule.for_encoded_key(quota.key) if rule is not None else None
             if rule is None or not isinstance(rule.limit, RateLimit):
                 return None
             known = KnownQuota(self._new_id(), quota, rule, rule.limit)

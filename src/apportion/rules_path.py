@@ -11,6 +11,7 @@ from apportion.core.document import CHARACTERS_MAX, Problem
 from apportion.core.errors import InputError, RulesError
 from apportion.core.rule import Place, RuleSet
 from apportion.core.rules_file import FILES_MAX, parse_rules
+from apportion.core.tenancy_file import tables_named
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -24,7 +25,7 @@ def load_rules(path: str | Path) -> RuleSet:
 
 
 def read_rule_texts(path: str | Path) -> tuple[tuple[str, str], ...]:
-    """(name, text) of the rules file, or of each in the folder; a name has no folder, so that copies have one digest.
+    """(name, text) of the rules file, or of each in the folder, and of the tables of tenants they name; a name has no folder, so that copies have one digest.
 
     InputError: there is no such file, or no rules file in the folder. RulesError: files that cannot be read as text.
     """
@@ -36,9 +37,23 @@ def read_rule_texts(path: str | Path) -> tuple[tuple[str, str], ...]:
             problems.append(text)
         else:
             texts.append((file.name, text))
+            _read_tables(file, text, texts, problems)
     if problems:
         raise RulesError(tuple(problems))
     return tuple(texts)
+
+
+def _read_tables(file: Path, text: str, texts: list[tuple[str, str]], problems: list[Problem]) -> None:
+    """Add the tables of tenants that a rules file names, from its own folder. What is not there `core` reports."""
+    for name in tables_named(text):
+        table = file.with_name(name)
+        if any(name == known for known, _ in texts) or not table.is_file():
+            continue
+        found = _read_text(table)
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            texts.append((name, found))
 
 
 def _rule_files(path: Path) -> list[Path]:

@@ -7,7 +7,17 @@ from functools import partial
 from tests.faults.rules import application
 from tests.faults.world import SECOND, World
 
-RATES = {"exact": 40, "fifty": 50, "hundred": 100, "odd": 22, "pair": 15, "shade": 25, "slow": 2, "veil": 60}
+RATES = {
+    "exact": 40,
+    "fifty": 50,
+    "hundred": 100,
+    "odd": 22,
+    "pair": 15,
+    "planned": 60,
+    "shade": 25,
+    "slow": 2,
+    "veil": 60,
+}
 """Limits in units a second."""
 
 MEAN_COST = 1.8
@@ -19,6 +29,7 @@ TOGETHER = (
     ("exact", "fifty", "odd"),
     ("fifty", "slow"),
     ("exact", "shade"),
+    ("planned", "exact"),
     ("hundred", "shade", "veil"),
 )
 
