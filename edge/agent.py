@@ -7,7 +7,7 @@ rules that need one, then commit or release; a denied or peeked request charges 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
 
 from apportion.core.decision import Decision
@@ -29,7 +29,6 @@ from apportion.core.messages import (
     Welcome,
 )
 from apportion.core.request import Application
-from apportion.core.rule import RuleSet
 from apportion.edge import verdicts as say
 from apportion.edge.crossing import RETRY_NS, unanswered
 from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled, Shadowed
@@ -38,13 +37,12 @@ from apportion.edge.lanes import Lanes
 from apportion.edge.part import Part
 from apportion.edge.reporting import LATEST_NS, Reports, columns, encode
 from apportion.edge.requests import Requests
+from apportion.edge.ruling import Load, Ruling
 from apportion.edge.shadows import Shadows
 from apportion.edge.ticket import Ticket
 
 SILENT_NS = 1_500_000_000
 """A stream on which nothing was heard for so long is given up."""
-
-Load = Callable[[Rules], RuleSet]
 
 
 class Agent:
@@ -55,9 +53,7 @@ class Agent:
         self.location = location
         self.incarnation = incarnation
         self.clock = EpochClock()
-        self.rules: Rules | None = None
-        self.matchers: dict[str, Matcher] = {}
-        self._load = load
+        self._ruling = Ruling(load)
         self._stream = 0
         self._attached = False
         self._heard_ns = 0
@@ -68,6 +64,16 @@ class Agent:
         self._requests = Requests(self.clock, self._holdings, self._reports)
         self._tickets = count(1)
         self._shadows = Shadows(self._requests, self._crossings, self._tickets)
+
+    @property
+    def rules(self) -> Rules | None:
+        """The rules that the region sent last, None before the first."""
+        return self._ruling.rules
+
+    @property
+    def matchers(self) -> dict[str, Matcher]:
+        """What requests are matched by now, by domain."""
+        return self._ruling.matchers
 
     @property
     def ready(self) -> bool:
@@ -136,6 +142,8 @@ class Agent:
             commands += [*self._lost(now_ns), Reconnect("nothing heard for 1.5 s")]
         if self._attached and epoch is not None:
             commands += self._report(epoch, now_ns)
+            if (acknowledgement := self._ruling.acknowledgement()) is not None:
+                commands.append(Send(acknowledgement))
             for acquire in self._crossings.depart(self._stream, self.clock.left_ns(now_ns), now_ns):
                 self._reports.cross()
                 commands.append(Send(acquire))
@@ -170,8 +178,8 @@ class Agent:
         self._heard_ns = now_ns
         self._holdings.new_stream()
         self._reports.new_stream()
-        version = self.rules.version if self.rules else 0
-        return [Send(Hello(self.edge, self.location, self.incarnation, self.clock.known or 0, version))]
+        self._ruling.new_stream()
+        return [Send(Hello(self.edge, self.location, self.incarnation, self.clock.known or 0, self._ruling.version))]
 
     def _lost(self, now_ns: int) -> list[Command]:
         was, self._attached = self._attached, False
@@ -187,8 +195,14 @@ class Agent:
                 return self._welcomed(rules, tick, now_ns)
             case Tick():
                 self._observe(message, now_ns)
-            case Slices() if self.rules is not None and message.rules_version == self.rules.version:
-                self._holdings.receive(message, self._roll(now_ns) or 0)
+            case Rules() if self._attached:
+                return list(self._ruling.take(message))
+            case Slices() if self._ruling.accepts(message.rules_version):
+                epoch = self._roll(now_ns) or 0
+                self._ruling.plan_named(message.epoch, message.rules_version)
+                self._ruling.reach(epoch)
+                if message.generation:  # else nobody divided the epoch
+                    self._holdings.receive(message, epoch)
             case AcquireAnswer():
                 self._observe(message.tick, now_ns)
                 return self._answered(message, now_ns)
@@ -201,18 +215,13 @@ class Agent:
 
     def _welcomed(self, rules: Rules, tick: Tick, now_ns: int) -> list[Command]:
         self._observe(tick, now_ns)
-        if self.rules is None or rules.texts != self.rules.texts:
-            try:
-                ruleset = self._load(rules)
-            except RulesError as error:  # a region of another version; the rules at hand, if any, stay in force
-                note = Note("error", "rules_refused", (("rules_version", rules.version), ("reason", str(error))))
-                return [note, *self._lost(now_ns), Reconnect("rules refused")]
-            self.matchers = {name: Matcher(domain) for name, domain in ruleset.domains.items()}
-            self._holdings.clear()
-            self._reports.forget()
-        self.rules = rules
+        try:
+            notes = self._ruling.take(rules)
+        except RulesError as error:  # a region of another version, and no rules at hand
+            note = Note("error", "rules_refused", (("rules_version", rules.version), ("reason", str(error))))
+            return [note, *self._lost(now_ns), Reconnect("rules refused")]
         self._attached = True
-        return [Note("info", "region_attached", (("rules_version", rules.version), ("epoch", tick.epoch)))]
+        return [*notes, Note("info", "region_attached", (("rules_version", rules.version), ("epoch", tick.epoch)))]
 
     def _observe(self, tick: Tick, now_ns: int) -> None:
         self.clock.observe(tick.epoch, tick.left_ns, now_ns)
@@ -222,6 +231,7 @@ class Agent:
         epoch = self.clock.now(now_ns)
         if epoch is not None and epoch != self._epoch:
             self._epoch = epoch
+            self._ruling.reach(epoch)
             self._reports.started(epoch)
             self._holdings.forget_idle(min(epoch, self._reports.oldest_epoch() or epoch), now_ns)
         return epoch
@@ -254,7 +264,8 @@ class Agent:
         for part, member in zip(ticket.crossing, group.members, strict=True):
             cost = part.application.cost
             part.verdict = say.from_region(part, member, after, charged)
-            part.held.learn(member, cost, sent_ns, now_ns)
+            if part.held.rule is part.application.rule:  # else it was asked by rules that are no longer in force
+                part.held.learn(member, cost, sent_ns, now_ns)
             if charged and cost and not member.store:
                 self._reports.spend(part.held, member.epoch, cost)
         return self._settle(ticket, now_ns)

@@ -76,6 +76,12 @@ class Holding:
         self._window_now = 0
         self._window_past = 0
 
+    def change(self, rule: Rule, limit: RateLimit) -> None:
+        """Other rules are in force. What is held stays held; what the region said of the former limit is void."""
+        self.rule, self.limit = rule, limit
+        self.backlog = None
+        self.hold_cost = self.hold_until_ns = self.hold_told_ns = 0
+
     # --- units in hand
 
     def begin(self, epoch: int, units: int, began_ns: int) -> None:

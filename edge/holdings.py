@@ -51,6 +51,9 @@ class Holdings:
             identity = self._free.pop() if self._free else next(self._ids)
             quota = Quota(rule.domain, rule.name, encode_key(application.key))
             holding = self._by_key[key] = Holding(identity, rule, limit, application.key, quota)
+        elif holding.rule is not rule:
+            self._shadows += rule.shadow - holding.rule.shadow
+            holding.change(rule, limit)
         if holding.used != epoch:
             holding.used = epoch
             self._used.setdefault(epoch, []).append(key)
@@ -107,16 +110,6 @@ class Holdings:
                     self._free.append(holding.id)
                 else:
                     self._used.setdefault(epoch, []).append(key)
-
-    def clear(self) -> None:
-        """Forget everything: the rules are others now. Ids go on rising: reports under way still use the former
-        ones.
-        """
-        self._by_key.clear()
-        self._shadows = 0
-        self._used.clear()
-        self._free.clear()
-        self._slices.clear()
 
     def __iter__(self) -> Iterator[Holding]:
         return iter(self._by_key.values())

@@ -125,11 +125,6 @@ class Reports:
         """The earliest epoch of a report not acknowledged."""
         return next(iter(self._pending.values())).epoch if self._pending else None
 
-    def forget(self) -> None:
-        """Drop counts that belong to rules no longer in force; what is closed already stays."""
-        self._demand.clear()
-        self._spent.clear()
-
 
 def encode(pending: Pending, stream: int) -> Report:
     """The report as it is sent on that stream, with the declarations that the stream still needs."""

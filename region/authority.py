@@ -23,7 +23,6 @@ from apportion.core.messages import (
     Lead,
     Leave,
     Plan,
-    Quota,
     Refused,
     Register,
     RegisterAnswer,
@@ -31,6 +30,7 @@ from apportion.core.messages import (
     ReportAck,
     Return,
     Rules,
+    RulesAck,
     Slices,
     Tick,
     Welcome,
@@ -49,6 +49,7 @@ from apportion.region.events import (
     Note,
     RolledUp,
     RollUp,
+    RulesChanged,
     Send,
     Swapped,
     SwapRegister,
@@ -59,6 +60,8 @@ from apportion.region.quotas import QuotaTable
 from apportion.region.registrar import Registrar, Settled, Transition
 from apportion.region.sessions import NAMES_MAX, SUPERSEDED_KEPT, AllocatorSession, Declared, EdgeSession
 from apportion.region.store import RollupRow
+from apportion.region.turning import change_rules, follow_plan, tell_undivided
+from apportion.region.versions import Versions
 
 AHEAD_MAX = 2
 """Labels further beyond the region's own epoch than this were never lent here: edges follow the region's clock, and
@@ -73,7 +76,8 @@ class Authority:
         self.rules = rules
         self.ruleset = ruleset
         self.replica = replica
-        self.table = QuotaTable(ruleset)
+        self.versions = Versions(rules.version, ruleset)
+        self.table = QuotaTable(self.versions.effective)
         self.registrar = Registrar(register)
         self.lending = Lending(self.table, kept_through=register.highest)
         self.ledger = Ledger()
@@ -92,7 +96,7 @@ class Authority:
 
     def step(self, event: Event, now_ns: int) -> list[Command]:
         """Take an event; returns the commands to perform, in order."""
-        commands = self._roll(now_ns)
+        commands = self._roll(now_ns) + follow_plan(self)
         match event:
             case EdgeSpoke(session, message):
                 commands += self._edge_spoke(session, message, now_ns)
@@ -106,6 +110,8 @@ class Authority:
                 commands += self._settle(self.registrar.swapped(event, now_ns), now_ns)
             case RolledUp(request, done):
                 commands += self._rolled_up(request, done)
+            case RulesChanged(rules, ruleset):
+                commands += change_rules(self, rules, ruleset) + self._governance(now_ns)
         return commands
 
     def wake_ns(self) -> int:
@@ -178,7 +184,13 @@ class Authority:
             case Report() if edge is not None:
                 return self._report(edge, message)
             case Return() if edge is not None:
-                return self._returned(edge, message, now_ns)
+                at = self.lending.instant(self.register, now_ns)
+                if not self.desk.take_back(edge, message, self.register, at):
+                    return _refuse(session, "more was returned than was issued", retry=True)
+                return []
+            case RulesAck(version) if edge is not None:
+                edge.rules_version = version
+                return []
             case Leave() if edge is not None:
                 return [*self._closed(session, now_ns), Close(session)]
         return _refuse(session, "the first message of a stream is Hello, and only the first", retry=False)
@@ -205,6 +217,7 @@ class Authority:
         self.edges[session] = edge
         commands.append(Send(session, Welcome(self.rules, self.tick(now_ns), self.replica)))
         commands += [self._slices(edge, plan.epoch) for plan in self.lending.plans.values() if plan.epoch >= self.epoch]
+        commands += tell_undivided(self, edge)
         commands.append(Note("info", "edge_attached", (("edge", hello.edge), ("incarnation", hello.incarnation))))
         return commands + self._governance(now_ns)
 
@@ -224,7 +237,7 @@ class Authority:
         plan = self.lending.plans[epoch]
         ids, units = plan.column(edge.incarnation)
         names = edge.declared.names_for(ids, self.table)
-        return Send(edge.session, Slices(epoch, plan.generation, self.rules.version, names, ids, units))
+        return Send(edge.session, Slices(epoch, plan.generation, plan.rules_version, names, ids, units))
 
     # --- crossings
 
@@ -256,7 +269,7 @@ class Authority:
             quota = edge.names.get(identity)
             if quota is None:
                 return _refuse(edge.session, f"report {message.number} names a quota never declared", retry=True)
-            known = self.table.find(quota, self.epoch)
+            known = self.table.recall(quota, self.epoch)
             if known is None or label > self.epoch + AHEAD_MAX:
                 # A rule that was in force when the units were spent, or labels of a store that is gone. The edge
                 # resends the report until it is acknowledged, so the rest of it must count.
@@ -302,24 +315,6 @@ class Authority:
             return [Note("error", "store_failed", (("operation", "roll_up"),))]
         return [Send(session, ReportAck(number))] if session in self.edges else []
 
-    def _returned(self, edge: EdgeSession, message: Return, now_ns: int) -> list[Command]:
-        """What an edge gives back of a label goes to this replica's pool of that label, if it still lends under it."""
-        at = self.lending.instant(self.register, now_ns)
-        for identity, units in zip(message.ids.tolist(), message.units.tolist(), strict=True):
-            quota: Quota | None = edge.names.get(identity)
-            known = self.table.find(quota, self.epoch) if quota is not None else None
-            if known is None or units > self.ledger.issued_to(message.epoch, edge.incarnation, known.id):
-                return _refuse(edge.session, "more was returned than was issued", retry=True)
-            self.ledger.issue(message.epoch, edge.incarnation, known.id, -units)
-            plan = self.lending.plans.get(message.epoch)
-            if message.epoch == at.epoch:
-                pool = self.lending.pool_of(known, self.register, at)
-                if pool is not None:
-                    pool.add(units)
-            elif message.epoch > at.epoch and plan is not None and known.id in plan.named:
-                plan.parts[known.id] = plan.parts.get(known.id, 0) + units
-        return []
-
     # --- allocators
 
     def _allocator_spoke(self, session: int, message: object, now_ns: int) -> list[Command]:
@@ -345,10 +340,11 @@ class Authority:
         problem = None
         if mark is None or mark.kind is not EpochKind.PLANNED or mark.generation != plan.generation:
             problem = "the epoch is not claimed under the plan's generation"
-        if problem is None and plan.rules_version != self.rules.version:
+        rules = self.versions.lookup(plan.rules_version)
+        if problem is None and rules is None:
             problem = f"made for rules version {plan.rules_version}, in force is {self.rules.version}"
-        if problem is None:
-            held = hold_plan(plan, self.replica, peer.to_local, self.table)
+        if problem is None and rules is not None:
+            held = hold_plan(plan, self.replica, peer.to_local, self.table, rules)
             if not isinstance(held, str):
                 self.lending.plans[plan.epoch] = held
                 self._issue(held)

@@ -11,7 +11,8 @@ from apportion.core.budget import Budget
 from apportion.core.key import encode_quota
 from apportion.core.limit import RateLimit
 from apportion.core.messages import Quota
-from apportion.core.rule import Rule, RuleSet
+from apportion.core.rule import Rule
+from apportion.region.versions import Lookup
 
 QUOTAS_MAX = 1_000_000
 """Quotas known at once; about 600 bytes each. Above it the one unused for longest is forgotten."""
@@ -22,16 +23,17 @@ IDLE_EPOCHS = 30
 
 class KnownQuota:
     """One quota. `used` is the last epoch in which anybody named it; `pool` this replica's part, None until it has
-    one.
+    one. `limited`: false once no rule limits it any more; `rule` and `limit` are then those of before.
     """
 
-    __slots__ = ("id", "limit", "pool", "quota", "rule", "store_key", "used")
+    __slots__ = ("id", "limit", "limited", "pool", "quota", "rule", "store_key", "used")
 
     def __init__(self, identity: int, quota: Quota, rule: Rule, limit: RateLimit) -> None:
         self.id = identity
         self.quota = quota
         self.rule = rule
         self.limit = limit
+        self.limited = True
         self.store_key = encode_quota(quota.domain, quota.rule, quota.key)
         self.pool: Budget | None = None
         self.used = 0
@@ -40,31 +42,53 @@ class KnownQuota:
 class QuotaTable:
     """Quotas by name and by id. Ids of forgotten quotas are used again."""
 
-    def __init__(self, rules: RuleSet) -> None:
-        self._rules = {(d.name, rule.name): rule for d in rules.domains.values() for rule in d.rules}
+    def __init__(self, rules: Lookup) -> None:
+        self._rules = rules
         self._by_name: OrderedDict[Quota, KnownQuota] = OrderedDict()
         self._by_id: list[KnownQuota | None] = []
+        self._by_store_key: dict[bytes, KnownQuota] = {}
         self._free: list[int] = []
 
     def find(self, quota: Quota, epoch: int) -> KnownQuota | None:
         """The quota, known from now on; None when no rule of that name limits anything here."""
+        known = self.recall(quota, epoch)
+        return known if known is not None and known.limited else None
+
+    def recall(self, quota: Quota, epoch: int) -> KnownQuota | None:
+        """As `find`, and also a quota that is known although no rule limits it any more."""
         known = self._by_name.get(quota)
         if known is None:
-            rule = self._rules.get((quota.domain, quota.rule))
-            rule = rule.for_encoded_key(quota.key) if rule is not None else None
-            if rule is None or not isinstance(rule.limit, RateLimit):
+            limited = self._rules.find(quota)
+            if limited is None:
                 return None
-            known = KnownQuota(self._new_id(), quota, rule, rule.limit)
-            self._by_name[quota] = known
+            known = KnownQuota(self._new_id(), quota, *limited)
+            self._by_name[quota] = self._by_store_key[known.store_key] = known
             self._by_id[known.id] = known
         if known.used != epoch:
             known.used = epoch
             self._by_name.move_to_end(quota)
         return known
 
+    def adopt(self, rules: Lookup) -> None:
+        """Go by other rules. A quota of the same rule name and key stays the same: its id, its counter, its pool.
+
+        Each that changes is made anew, so that whatever is under way goes on by the limit that it began with.
+        """
+        self._rules = rules
+        for quota, known in self._by_name.items():
+            limited = rules.find(quota)
+            changed = KnownQuota(known.id, quota, *(limited or (known.rule, known.limit)))
+            changed.limited = limited is not None
+            changed.pool, changed.used, changed.store_key = known.pool, known.used, known.store_key
+            self._by_name[quota] = self._by_id[known.id] = self._by_store_key[known.store_key] = changed
+
     def by_id(self, identity: int) -> KnownQuota | None:
         """The quota with that id."""
         return self._by_id[identity] if identity < len(self._by_id) else None
+
+    def by_store_key(self, store_key: bytes) -> KnownQuota | None:
+        """The quota that a store files under that key."""
+        return self._by_store_key.get(store_key)
 
     def forget_idle(self, epoch: int) -> list[int]:
         """Forget what nobody named for IDLE_EPOCHS, or is too much; returns the ids that are free again."""
@@ -73,7 +97,7 @@ class QuotaTable:
             oldest = next(iter(self._by_name.values()))
             if oldest.used > epoch - IDLE_EPOCHS and len(self._by_name) <= QUOTAS_MAX:
                 break
-            del self._by_name[oldest.quota]
+            del self._by_name[oldest.quota], self._by_store_key[oldest.store_key]
             self._by_id[oldest.id] = None
             freed.append(oldest.id)
         self._free.extend(freed)

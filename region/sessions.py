@@ -31,6 +31,7 @@ class EdgeSession:
         self.degraded = 0
         self.demand: dict[int, int] = {}
         self.demand_epoch = 0
+        self.rules_version = 0  # acknowledged
 
     @property
     def incarnation(self) -> int:

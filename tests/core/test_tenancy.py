@@ -15,10 +15,12 @@ from apportion.core.match import Matcher, apply_rules
 from apportion.core.messages import Quota
 from apportion.core.request import Descriptor
 from apportion.core.rule import Domain, Rule
+from apportion.core.rules_change import interim
 from apportion.core.rules_file import parse_rules
 from apportion.core.tenancy import REFUSE
 from apportion.region.quotas import QuotaTable
-from apportion.rules_path import load_rules, read_rule_texts
+from apportion.region.versions import Lookup
+from apportion.rules_path import load_rules, read_rule_texts, signature
 from tests.checkout import ROOT
 from tests.in_process import SECOND, T0
 
@@ -105,12 +107,12 @@ def test_a_key_is_decoded_to_its_values(values: tuple[str, ...]) -> None:
 def test_what_is_no_key_is_none(key: bytes) -> None:
     """A peer may send anything."""
     assert decode_key(key) is None
-    assert QuotaTable(RULES).find(Quota("api", "tenant-requests", key), 1) is None
+    assert QuotaTable(Lookup(RULES)).find(Quota("api", "tenant-requests", key), 1) is None
 
 
 def test_region_and_allocator_know_the_plan_from_the_key() -> None:
     """A digest of a long value poses as no tenant."""
-    table, limits = QuotaTable(RULES), Limits(RULES)
+    table, limits = QuotaTable(Lookup(RULES)), Limits(RULES)
     found = {}
     for tenant in ("contoso", "someone", "northwind", "x" * 65):
         quota = Quota("api", "tenant-requests", encode_key(("search", tenant)))
@@ -186,3 +188,39 @@ def test_plans_of_one_domain_may_stand_in_several_files() -> None:
 def test_an_unlisted_tenant_has_its_own_reason() -> None:
     """It is not called too dear."""
     assert Reason.UNLISTED.value == "unlisted"
+
+
+def test_a_table_that_changes_is_noticed(tmp_path: Path) -> None:
+    """Also where the rules file that names it does not change."""
+    (tmp_path / "rules.yaml").write_text(HEAD + TENANTS + ONE)
+    (tmp_path / "tenants.csv").write_text(TABLE)
+    before = signature(tmp_path / "rules.yaml")
+    (tmp_path / "tenants.csv").write_text(TABLE + "northwind,gold,,\n")
+    assert signature(tmp_path / "rules.yaml") != before
+
+
+def test_while_rules_change_each_tenant_waits_as_its_own_limit_would() -> None:
+    """From divided to undivided with the next plan, an undivided number at once, and what does not change not at all."""
+    moved = GOOD.replace("fabrikam: gold", "fabrikam: free").replace(
+        "free: {requests: {rate: 10/s}}", "free: {requests: {rate: 5/s}}"
+    )
+    old, new = (
+        parse_rules([("a.yaml", GOOD.replace("refuse", "free"))]),
+        parse_rules([("a.yaml", moved.replace("refuse", "free"))]),
+    )
+    both = interim(old, new)
+    rules = [found for each in (old, new, both) if (found := each.rule("api", "tenant-requests")) is not None]
+    limits = {
+        tenant: [
+            limit.units if isinstance(limit := rule.for_key(("search", tenant)).limit, RateLimit) else None
+            for rule in rules
+        ]
+        for tenant in ("contoso", "fabrikam", "someone", "1")
+    }
+    assert limits == {
+        "contoso": [10_000, 10_000, 10_000],
+        "fabrikam": [10_000, 5, 10_000],
+        "someone": [10, 5, 5],
+        "1": [None, None, None],
+    }
+    assert interim(new, new) is new

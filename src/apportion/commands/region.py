@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from typing import Annotated, Any
 
 import grpc.aio
@@ -12,6 +13,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from apportion.commands.config_file import ConfigFile
+from apportion.core.last_good import Merged
 from apportion.core.rules_file import parse_rules
 from apportion.guarding import Guarded
 from apportion.health import Checks
@@ -22,6 +24,7 @@ from apportion.region.region import Region
 from apportion.region.service import RegionService
 from apportion.region.store_url import open_store
 from apportion.rules_path import read_rule_texts
+from apportion.rules_watch import RulesWatch
 
 log = structlog.get_logger("apportion.region")
 
@@ -44,6 +47,10 @@ def region(
 ) -> None:
     """Decide exactly: keep the region's counters, and forward the allocator's plans to the edges.
 
+    Rules that change on disk take effect on every edge within 2 seconds, without a restart and without losing what was
+    used; SIGHUP has them read at once. A file that is wrong keeps its last good text, and the log and `apportion top`
+    say so.
+
     Stops cleanly on SIGTERM: health says not serving, calls under way are answered, the store is closed, exit code 0.
 
     Examples:
@@ -52,13 +59,15 @@ def region(
     check_address(listen)
     texts = read_rule_texts(rules)
     ruleset = parse_rules(texts)
-    run_service(lambda: serve(Region(open_store(store), ruleset, texts), listen))
+    run_service(lambda: serve(Region(open_store(store), ruleset, texts), listen, rules))
 
 
-async def serve(region: Region, address: str) -> None:
-    """Run a replica on `address` until SIGTERM or SIGINT."""
+async def serve(region: Region, address: str, path: str) -> None:
+    """Run a replica on `address`, by the rules at `path`, until SIGTERM or SIGINT."""
     async with stop_signals() as stop:
         await region.start()
+        watch = watch_rules(region, path)
+        watching = asyncio.create_task(watch.run())
         checks = Checks()
         server, bound = await _listen_or_stop(region, address, checks)
         for name in ("", SERVICE):
@@ -66,10 +75,23 @@ async def serve(region: Region, address: str) -> None:
         log.info("region_ready", listen=bound, rules_version=region.authority.rules.version)
         await stop.wait()
         log.info("region_stopping")
+        watching.cancel()
         await checks.end()
         stopped = asyncio.create_task(server.stop(STOP_S))
         await region.stop()
         await stopped
+
+
+def watch_rules(region: Region, path: str) -> RulesWatch:
+    """A watch over the files that `region` began with, which also SIGHUP sets to work."""
+
+    async def adopt(merged: Merged) -> None:
+        await region.change_rules(merged.texts, merged.ruleset)
+
+    watch = RulesWatch(path, region.authority.rules.texts, adopt)
+    region.rules_status = watch.status
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, watch.reload)
+    return watch
 
 
 async def _listen_or_stop(region: Region, address: str, checks: Checks) -> tuple[grpc.aio.Server, str]:
