@@ -295,7 +295,7 @@ class Leader:
         attached = self._links.attached()
         edges = tuple(edge for edge in self._history.edges() if self._takes_part(edge, attached.edges, epoch))
         planned = make_plan(
-            self.generation, target, self.rules_version, self._limits, self._history.select(edges), attached
+            self.generation, target, self.rules_version, self._limits, self._history.select(edges), attached, edges
         )
         self._plans[target] = planned
         fields = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from apportion.core.bounds_edge import edge_sentences, edge_units, threshold_sentence
 from apportion.core.limit import DIVIDED_UNITS_MIN, EPOCH_NS, RateLimit, Unlimited
 from apportion.core.quantities import duration_text, period_text
 from apportion.core.rule import Enforce, Rule
@@ -44,6 +45,8 @@ def bound_of(rule: Rule, store: StoreKind | None = None, edges_max: int | None =
         return Bound(None, "There is no limit: nothing is counted, so nothing can be over.")
     if limit.units == 0:
         return Bound(0, "A rate of 0: every cost is refused at once, everywhere. By label: over by at most 0.")
+    if rule.local:
+        return Bound(edge_units(rule, limit), " ".join(edge_sentences(rule, limit)))
     units = limit.burst if store is StoreKind.MEMORY else 0
     cause = "when the region restarts once in an epoch, else by 0" if units else "whatever fails"
     parts = [
@@ -82,6 +85,8 @@ def _crossing(rule: Rule, limit: RateLimit) -> str:
             f"Undivided, since {_per_second(limit)} is below the {DIVIDED_UNITS_MIN} units a second that are worth "
             "dividing: crosses on every request."
         )
+    if rule.enforce is Enforce.EDGE_REGION:
+        return threshold_sentence(rule, limit)
     return "Crosses on every request, batched."
 
 

@@ -154,6 +154,7 @@ class Report:
     crossings: int = 0
     degraded: int = 0
     spent_degraded: Units = field(default_factory=no_units)
+    over_threshold: Units = field(default_factory=no_units)  # of `demand`: refused at the edge, above a threshold
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,10 +143,10 @@ class Plans:
 
     def __init__(self, domain: Domain, memo_max: int = MEMO_MAX) -> None:
         self._quotas = {
-            (rule.name, rule.plan): Quotas(rule, rule.limit)
+            (rule.name, rule.plan): Quotas(rule, limit)
             for each in domain.rules
             for rule in each.on_plans
-            if isinstance(rule.limit, RateLimit)
+            if isinstance(limit := rule.local_limit, RateLimit)
         }
         # Unlimited rules count too: one that is more specific sets a limited one aside.
         self.known = tuple(sorted({name for rule in domain.rules for name in rule.dimensions}))

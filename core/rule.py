@@ -9,6 +9,7 @@ from enum import Enum
 from apportion.core.key import decode_key
 from apportion.core.limit import Limit, RateLimit
 from apportion.core.tenancy import REFUSE, ByPlan
+from apportion.core.threshold import share_units, with_slack
 
 REQUESTS = "requests"
 """The measure that a rule counts unless it says so; a cost that is one number is of this."""
@@ -17,6 +18,8 @@ REQUESTS = "requests"
 class Enforce(Enum):
     """Where a rule is decided (design 4.1). The value is the word of the rules file."""
 
+    EDGE = "edge"
+    EDGE_REGION = "edge+region"
     LEASE = "lease"
     REGION = "region"
 
@@ -33,6 +36,14 @@ class Stage:
 
     fallback: Fallback
     duration_ns: int | None = None
+
+
+class WrongCosts(Enum):
+    """What it costs when a rule is exceeded for a few seconds (design 4). The value is the word of the rules file."""
+
+    NOISE = "noise"
+    OVERLOAD = "overload"
+    MONEY = "money"
 
 
 class PatternKind(Enum):
@@ -69,9 +80,10 @@ class Rule:
 
     `key` names dimensions of `match`; `deadline_ns` bounds a crossing; `cost_max` is the largest cost that can ever be
     admitted (for an unlimited rule: None). `exact`: a descriptor of Envoy's RLS must have exactly the rule's
-    dimensions. `shadow`: counted as if enforced, but it refuses nobody.
-    `counts`: the measure of a request that its costs are in. `plan`: the one that the limit is of; where `by_plan` is
-    set, the limit is of none yet and refuses everything: `for_key` gives the rule that counts.
+    dimensions. `slack` in hundredths of a percent, for `edge` and `edge+region`; `at_each_edge` what each edge admits
+    of a key, with the limit's burst; `edges_max` is that of the rule's domain. `shadow`: counted as if enforced, but it
+    refuses nobody. `counts`: the measure of a request that its costs are in. `plan`: the one that the limit is of;
+    where `by_plan` is set, the limit is of none yet and refuses everything: `for_key` gives the rule that counts.
     """
 
     domain: str
@@ -87,6 +99,10 @@ class Rule:
     exact: bool
     place: Place = field(compare=False)
     shadow: bool = False
+    slack: int | None = None
+    at_each_edge: RateLimit | None = None
+    wrong_costs: WrongCosts | None = None
+    edges_max: int | None = None
     counts: str = REQUESTS
     plan: str = ""
     by_plan: ByPlan | None = field(default=None, compare=False, repr=False)
@@ -124,6 +140,40 @@ class Rule:
     def divided(self) -> bool:
         """Whether the quotas of this rule are divided over edges; all others are decided in the region's store."""
         return self.enforce is Enforce.LEASE and isinstance(self.limit, RateLimit) and self.limit.can_be_divided
+
+    @property
+    def planned(self) -> bool:
+        """Whether a leader divides the quotas of this rule: as grants of the limit itself (`divided`), of the limit
+        with slack (`edge`), or only to set each edge's threshold (`edge+region`).
+        """
+        if not isinstance(self.limit, RateLimit) or self.enforce is Enforce.REGION:
+            return False
+        if self.enforce is Enforce.EDGE:
+            return self.slack is not None and self.limit.units > 0
+        return self.limit.can_be_divided
+
+    @property
+    def local(self) -> bool:
+        """Whether an edge decides alone, for ever: nothing of the rule crosses."""
+        return self.enforce is Enforce.EDGE
+
+    @property
+    def local_limit(self) -> Limit:
+        """What one edge without a region holds a key to: what it admits at each edge, else the whole limit."""
+        if self.at_each_edge is None or not isinstance(self.limit, RateLimit) or not self.limit.units:
+            return self.limit
+        return self.at_each_edge
+
+    def planned_units(self, epoch: int) -> int:
+        """What a plan of `epoch` gives away in all of a quota of this rule, which is one that is planned."""
+        assert isinstance(self.limit, RateLimit) and self.planned
+        units = self.limit.units_in_epoch(epoch)
+        return with_slack(units, self.slack or 0) if self.local else units
+
+    def share(self) -> int:
+        """What an edge without a slice admits of one label of an `edge` quota with slack."""
+        assert isinstance(self.limit, RateLimit) and self.slack is not None and self.edges_max is not None
+        return share_units(self.limit, self.slack, self.edges_max)
 
 
 @dataclass(frozen=True, slots=True)

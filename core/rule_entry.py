@@ -14,6 +14,7 @@ from apportion.core.limit import EPOCH_NS
 from apportion.core.quantities import duration_text, parse_duration, shown
 from apportion.core.request import MEASURE_NAME_MAX
 from apportion.core.rule import REQUESTS, Enforce, Fallback, Place, Rule, Stage
+from apportion.core.rule_edge import is_edge, read_edge_fields
 from apportion.core.rule_fields import Section
 from apportion.core.rule_limit import Costs, is_unlimited, read_costs, read_limit
 from apportion.core.rule_match import read_key, read_match
@@ -62,6 +63,7 @@ def read_rule(rule: Section, domain: str, defaults: Defaults) -> Rule | None:
     exact = rule.boolean("exact")
     counts = _read_counts(rule)
     shadow = rule.boolean("shadow") or rule.has("candidate_for")
+    edge = read_edge_fields(rule, enforce, limit, when_unavailable)
     if len(rule.problems) > before:
         return None
     assert name and match and key is not None and limit is not None and enforce and when_unavailable
@@ -79,6 +81,9 @@ def read_rule(rule: Section, domain: str, defaults: Defaults) -> Rule | None:
         exact=exact is not False,
         place=Place(rule.file, rule.line, rule.path),
         shadow=shadow,
+        slack=edge.slack,
+        at_each_edge=edge.at_each_edge,
+        wrong_costs=edge.wrong_costs,
         counts=counts or REQUESTS,
     )
 
@@ -137,7 +142,7 @@ def _read_enforce(rule: Section) -> Enforce | None:
             return Enforce.LEASE
         rule.refuse("enforce", HOW_TO_CHOOSE_ENFORCE)
         return None
-    word = rule.text("enforce", "`lease` or `region`")
+    word = rule.text("enforce", "`edge+region`, `edge`, `lease` or `region`")
     built = {enforce.value: enforce for enforce in Enforce}
     if word is None or word in built:
         return built.get(word or "")
@@ -151,7 +156,7 @@ def _read_enforce(rule: Section) -> Enforce | None:
 def _read_when_unavailable(rule: Section) -> tuple[Stage, ...] | None:
     denies = (Stage(Fallback.DENY),)
     if not rule.has("when_unavailable"):
-        if is_unlimited(rule):
+        if is_unlimited(rule) or is_edge(rule):
             return denies
         rule.refuse("when_unavailable", HOW_TO_CHOOSE_WHEN_UNAVAILABLE)
         return None

@@ -18,6 +18,7 @@ from apportion.core.match import SHAPES_MAX, Shape, entries
 from apportion.core.plan_rules import from_plan, made_one, read_for_plans
 from apportion.core.quantities import NUMBER_MAX, period_text, shown
 from apportion.core.rule import Domain, Place, Rule, RuleSet
+from apportion.core.rule_edge import finish_rules
 from apportion.core.rule_entry import DEADLINE_NS_DEFAULT, Defaults, read_deadline, read_rule
 from apportion.core.rule_fields import Section
 from apportion.core.rule_limit import Costs, read_cost
@@ -85,6 +86,7 @@ def parse_rules(texts: Sequence[tuple[str, str]]) -> RuleSet:
     for found in reports:
         problems += sorted(found, key=lambda problem: problem.place.line)
     for draft in drafts.values():
+        draft.rules = finish_rules(draft.rules, draft.edges_max[0] if draft.edges_max else None, problems)
         problems += _find_duplicates(draft)
     if problems:
         raise RulesError(_bounded(list(dict.fromkeys(problems))))  # what is wrong with a rule on several plans, once

@@ -28,20 +28,20 @@ RULE = (
     "shadow",
     "candidate_for",
     "candidate_for",
+    "slack",
+    "at_each_edge",
+    "wrong_costs",
     "counts",
 )
 CANDIDATE_INHERITS = ("match", "key", "enforce", "exact", "counts")
 """Fields of a rule that its candidates take from it and may not have themselves."""
 
 RULE_LATER = (
-    "at_each_edge",
     "colocate",
     "durability",
     "fair_by",
     "on_counter_loss",
     "priority",
-    "slack",
-    "wrong_costs",
 )
 
 LIMIT = ("rate", "burst", "unlimited", "from_plan")
@@ -49,13 +49,27 @@ LIMIT_LATER = ("allowance", "quota", "anchor", "time_zone", "week_starts_on", "m
 
 COST = ("default", "max")
 
-ENFORCE_LATER = ("edge", "edge+region")
+ENFORCE_LATER = ()
 FALLBACKS_LATER = ("keep_share", "fair_share", "allow")
 
 HOW_TO_CHOOSE_ENFORCE = (
     "missing, and there is no default because choosing it is the design: what does it cost to be wrong for a few "
     "seconds at every location at once? a noisy graph: `edge`; a bill, a broken promise or an overwhelmed service: "
-    "`edge+region` or `region`; never over, but no crossing per request: `lease`. This version has `lease` and `region`"
+    "`edge+region` or `region`; never over, but no crossing per request: `lease`"
+)
+HOW_TO_CHOOSE_AT_THE_EDGE = (
+    "missing, and there is no default because choosing it is the design: how much may each edge admit by itself? "
+    "`at_each_edge: 50/s` needs nobody and lets as many times that pass as there are edges; `slack: 10%` follows "
+    "demand and lets all edges together pass so much more than the limit"
+)
+HOW_TO_CHOOSE_WRONG_COSTS = (
+    "missing, and there is no default because choosing it is the design: what does it cost when an `edge` rule is "
+    "exceeded for a few seconds? a noisy graph: `noise`; a service that may be overwhelmed: `overload`; money or a "
+    "broken promise: `money`, and then `edge` is the wrong way to enforce it"
+)
+HOW_TO_CHOOSE_EDGES_MAX = (
+    "needs `edges_max` at the top of the file: how many edges there may be is part of what each may admit, and of the "
+    "bound; the region refuses one more"
 )
 HOW_TO_CHOOSE_WHEN_UNAVAILABLE = (
     "missing, and there is no default because choosing it is the design: what happens while the region cannot be "

@@ -32,6 +32,7 @@ from apportion.core.request import Application
 from apportion.edge import verdicts as say
 from apportion.edge.crossing import RETRY_NS, unanswered
 from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled, Shadowed
+from apportion.edge.holding import Holding
 from apportion.edge.holdings import Holdings
 from apportion.edge.lanes import Lanes
 from apportion.edge.part import Part
@@ -164,7 +165,7 @@ class Agent:
         commands: list[Command] = [self._unavailable(ticket, now_ns) for ticket in list(self._crossings.tickets())]
         if not self._attached or epoch is None:
             return commands
-        by_quota = {holding.quota: holding for holding in self._holdings if holding.stream == self._stream}
+        by_quota = {holding.quota: holding for holding in self._holdings if self._returns(holding)}
         for label, units in self._holdings.surrender(epoch).items():
             given = [(by_quota[quota], each) for quota, each in units.items() if each and quota in by_quota]
             if given:
@@ -172,6 +173,10 @@ class Agent:
         self._reports.close(epoch)
         commands += [Send(encode(pending, self._stream)) for pending in self._reports.to_send(now_ns)]
         return [*commands, Send(Leave())]
+
+    def _returns(self, holding: Holding) -> bool:
+        """Whether what is left of it is of use to the region: it has a pool of the quota, and knows it by our name."""
+        return holding.rule.divided and holding.stream == self._stream
 
     def _connected(self, now_ns: int) -> list[Command]:
         self._stream += 1

@@ -57,7 +57,7 @@ class Holdings:
         if holding.used != epoch:
             holding.used = epoch
             self._used.setdefault(epoch, []).append(key)
-            if rule.divided and epoch in self._slices:
+            if rule.planned and epoch in self._slices:
                 self._begin(holding, epoch)
         return holding
 
@@ -83,7 +83,7 @@ class Holdings:
                     self._begin(self._by_key[key], epoch)
 
     def _begin(self, holding: Holding, epoch: int) -> None:
-        holding.begin(epoch, self._slices[epoch].get(holding.quota, 0), self._clock.start_ns(epoch))
+        holding.begin(epoch, self._slices[epoch].get(holding.quota), self._clock.start_ns(epoch))
 
     def surrender(self, epoch: int) -> dict[int, dict[Quota, int]]:
         """Give up every unspent unit of slices of `epoch` and later; returns them by epoch and quota."""

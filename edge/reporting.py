@@ -38,6 +38,7 @@ class Pending:
     spent: tuple[tuple[Holding, int, int], ...]
     crossings: int
     degraded: int
+    over_threshold: tuple[int, ...] = ()
     sent_ns: int | None = None
 
 
@@ -46,6 +47,7 @@ class Reports:
 
     def __init__(self) -> None:
         self._demand: dict[int, dict[Holding, int]] = {}
+        self._over_threshold: dict[int, dict[Holding, int]] = {}
         self._spent: dict[tuple[Holding, int], int] = {}
         self._crossings = 0
         self._degraded = 0
@@ -63,6 +65,12 @@ class Reports:
         if self._open is None:
             self._open = epoch
         rows = self._demand.setdefault(max(epoch, self._open), {})
+        rows[holding] = rows.get(holding, 0) + cost
+
+    def refuse_above(self, epoch: int, holding: Holding, cost: int) -> None:
+        """Count demand, counted as such already, that was refused above a threshold without asking the region."""
+        assert self._open is not None
+        rows = self._over_threshold.setdefault(max(epoch, self._open), {})
         rows[holding] = rows.get(holding, 0) + cost
 
     def spend(self, holding: Holding, label: int, units: int) -> None:
@@ -90,11 +98,17 @@ class Reports:
         for each in [each for each in self._demand if each <= epoch]:
             for holding, cost in self._demand.pop(each).items():
                 demand[holding] = demand.get(holding, 0) + cost
+        refused: dict[Holding, int] = {}
+        for each in [each for each in self._over_threshold if each <= epoch]:
+            for holding, cost in self._over_threshold.pop(each).items():
+                refused[holding] = refused.get(holding, 0) + cost
+        above = tuple(refused.get(holding, 0) for holding in demand) if refused else ()
         spent = [(holding, label, units) for (holding, label), units in self._spent.items() if label <= epoch]
         for holding, label, _ in spent:
             del self._spent[holding, label]
         self._numbers += 1
-        pending = Pending(self._numbers, epoch, tuple(demand.items()), tuple(spent), self._crossings, self._degraded)
+        rows = tuple(demand.items()), tuple(spent)
+        pending = Pending(self._numbers, epoch, *rows, self._crossings, self._degraded, above)
         self._crossings = self._degraded = 0
         self._pending[pending.number] = pending
         if len(self._pending) > UNACKNOWLEDGED_MAX:
@@ -141,6 +155,7 @@ def encode(pending: Pending, stream: int) -> Report:
         np.array([units for _, _, units in pending.spent], np.uint64),
         pending.crossings,
         pending.degraded,
+        over_threshold=np.array(pending.over_threshold, np.uint64),
     )
 
 

@@ -12,6 +12,7 @@ from apportion.core.epoch import EpochClock
 from apportion.core.limit import RateLimit
 from apportion.core.request import Application
 from apportion.edge import verdicts as say
+from apportion.edge.holding import Holding
 from apportion.edge.holdings import Holdings
 from apportion.edge.part import Part
 from apportion.edge.reporting import Reports
@@ -33,7 +34,7 @@ class Requests:
         """Take the units of every part that needs no crossing; they were checked at this very instant."""
         for part in parts:
             cost = part.application.cost
-            if part.holding is not None and not part.crosses and cost:
+            if part.holding is not None and (not part.crosses or part.holding.threshold is not None) and cost:
                 part.taken = part.holding.take(cost, epoch, now_ns)
                 assert part.taken is not None, "checked at this very instant"
 
@@ -42,7 +43,7 @@ class Requests:
         self._count_demand(parts, peek, epoch)
         left_ns = self._clock.left_ns(now_ns)
         for part in parts:
-            if part.taken is not None:
+            if part.taken is not None and not part.crosses:
                 self._reports.spend(part.held, part.taken.epoch, part.taken.units)
             if part.verdict is None and part.holding is None:
                 part.verdict = say.passed(part.application, charged=not peek and part.application.cost > 0)
@@ -54,6 +55,7 @@ class Requests:
         """Release: at least one rule refused; what was reserved goes back."""
         assert any(part.refused for part in parts)
         self._count_demand(parts, peek, epoch)
+        self._count_above(parts, peek, epoch)
         left_ns = self._clock.left_ns(now_ns)
         for part in parts:
             if part.taken is not None:
@@ -82,11 +84,33 @@ class Requests:
             holding.offer(cost, now_ns)
             if holding.in_hand(epoch, now_ns) >= max(cost, 1):
                 return Part(application, holding)
+        if rule.local:
+            return self._check_alone(application, holding, epoch, now_ns)
         wait = holding.refusal_ns(cost, now_ns) if cost else None
+        if wait is None and holding.threshold is not None and not holding.threshold.admits(cost, epoch, now_ns):
+            part = self._check_alone(application, holding, epoch, now_ns)
+            part.over_threshold = True
+            return part
         if wait is None:
             return Part(application, holding, crosses=True)
         remaining = holding.in_hand(epoch, now_ns) if rule.divided else holding.region_remaining(now_ns)
         return Part(application, holding, say.refused(application, Reason.OVER_LIMIT, wait, remaining))
+
+    def _check_alone(self, application: Application, holding: Holding, epoch: int, now_ns: int) -> Part:
+        """What the edge's threshold says, without anybody else."""
+        threshold, cost = holding.threshold, application.cost
+        assert threshold is not None
+        if threshold.admits(cost, epoch, now_ns):
+            return Part(application, holding)
+        wait = threshold.wait_ns(cost, epoch, self._clock.left_ns(now_ns), now_ns)
+        remaining = threshold.room(epoch, now_ns)
+        return Part(application, holding, say.refused(application, Reason.OVER_LIMIT, wait, remaining))
+
+    def _count_above(self, parts: Sequence[Part], peek: bool, epoch: int) -> None:
+        """What a threshold alone refused: whether the region had room is for its own sum to say."""
+        refused = [part for part in parts if part.refused]
+        if len(refused) == 1 and refused[0].over_threshold and not peek and refused[0].application.cost:
+            self._reports.refuse_above(epoch, refused[0].held, refused[0].application.cost)
 
     def _count_demand(self, parts: Sequence[Part], peek: bool, epoch: int) -> None:
         """Demand is offered cost that no other rule refused: a sole refuser still counts its own (algorithms 1.2)."""

@@ -49,7 +49,7 @@ def known(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
     application, holding = part.application, part.holding
     if holding is None:
         return passed(application)
-    divided = holding.rule.divided
+    divided = holding.rule.divided or holding.rule.local
     return Verdict(
         application.rule,
         application.key,
@@ -57,7 +57,7 @@ def known(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
         allowed=True,
         remaining=holding.in_hand(epoch, now_ns) if divided else holding.region_remaining(now_ns),
         scope=Scope.EDGE if divided else Scope.REGION,
-        reset_after_ns=left_ns,
+        reset_after_ns=holding.reset_ns(left_ns, now_ns),
     )
 
 
@@ -72,7 +72,7 @@ def from_slice(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
         charged=taken is not None,
         remaining=part.held.in_hand(epoch, now_ns),
         scope=Scope.EDGE,
-        reset_after_ns=left_ns,
+        reset_after_ns=part.held.reset_ns(left_ns, now_ns),
         epoch=taken.epoch if taken else None,
     )
 

@@ -230,6 +230,7 @@ def _report_to_wire(report: Report) -> region_pb2.Report:
         crossings=report.crossings,
         degraded=report.degraded,
         spent_degraded=units_to_wire(report.spent_degraded),
+        over_threshold=units_to_wire(report.over_threshold),
     )
 
 
@@ -245,6 +246,9 @@ def _report_from_wire(report: region_pb2.Report) -> Report:
     spent_degraded = units_from_wire(report.spent_degraded, "report.spent_degraded")
     if len(spent_degraded):
         check_rows(len(spent_ids), (("report.spent_degraded", spent_degraded),))
+    over_threshold = units_from_wire(report.over_threshold, "report.over_threshold")
+    if len(over_threshold):
+        check_rows(len(demand_ids), (("report.over_threshold", over_threshold),))
     return Report(
         number=check_number(report.number, "report.number", NUMBER_MAX),
         epoch=epoch,
@@ -257,6 +261,7 @@ def _report_from_wire(report: region_pb2.Report) -> Report:
         crossings=check_number(report.crossings, "report.crossings", NUMBER_MAX),
         degraded=check_number(report.degraded, "report.degraded", NUMBER_MAX),
         spent_degraded=spent_degraded,
+        over_threshold=over_threshold,
     )
 
 

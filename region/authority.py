@@ -60,6 +60,7 @@ from apportion.region.quotas import QuotaTable
 from apportion.region.registrar import Registrar, Settled, Transition
 from apportion.region.sessions import NAMES_MAX, SUPERSEDED_KEPT, AllocatorSession, Declared, EdgeSession
 from apportion.region.store import RollupRow
+from apportion.region.thresholds import OverThreshold, for_leader, is_grant, rights
 from apportion.region.turning import change_rules, follow_plan, tell_undivided
 from apportion.region.versions import Versions
 
@@ -81,6 +82,7 @@ class Authority:
         self.registrar = Registrar(register)
         self.lending = Lending(self.table, kept_through=register.highest)
         self.ledger = Ledger()
+        self.over_threshold = OverThreshold()
         self.desk = Desk(self.lending, self.ledger)
         self.edges: dict[int, EdgeSession] = {}
         self.allocators: dict[int, AllocatorSession] = {}
@@ -138,6 +140,7 @@ class Authority:
         commands += [Send(session, tick) for session in self.edges]
         commands += self._governance(now_ns)
         self.ledger.forget(epoch - EPOCHS_KEPT)
+        self.over_threshold.forget(epoch - OverThreshold.EPOCHS)
         for old in [old for old in self.lending.plans if old < epoch - EPOCHS_KEPT]:
             del self.lending.plans[old]
         for identity in self.table.forget_idle(epoch):
@@ -277,7 +280,7 @@ class Authority:
                 commands.append(Note("warning", "report_row_left_out", left_out))
                 continue
             rows.append(RollupRow(known.store_key, label, units))
-            issued = self.ledger.issued_to(label, edge.incarnation, known.id)
+            issued = rights(known.rule, self.ledger.issued_to(label, edge.incarnation, known.id))
             if units > issued and label > self.epoch - EPOCHS_KEPT and label > self.lending.kept_through:
                 fields = (("edge", edge.hello.edge), ("rule", known.quota.rule), ("epoch", label))
                 commands.append(Note("error", "report_above_issued", (*fields, ("units", units), ("issued", issued))))
@@ -300,7 +303,13 @@ class Authority:
         units = message.demand[kept]
         for found, cost in zip((each for each in known if each is not None), units.tolist(), strict=True):
             self.desk.totals[found.quota.domain, found.quota.rule].offered += cost
+        if len(message.over_threshold):
+            for refused, cost in zip(known, message.over_threshold.tolist(), strict=True):
+                if refused is not None and cost:
+                    self.over_threshold.add(message.epoch, refused.store_key, cost)
         edge.demand, edge.demand_epoch = dict(zip(ids.tolist(), units.tolist(), strict=True)), message.epoch
+        rows = for_leader([found for found in known if found is not None], units, self.lending.plans)
+        ids, units = ids[rows], units[rows]
         return [
             Send(
                 peer.session,
@@ -355,7 +364,9 @@ class Authority:
     def _issue(self, plan: HeldPlan) -> None:
         for holder, (ids, units) in plan.columns.items():
             for identity, each in zip(ids.tolist(), units.tolist(), strict=True):
-                self.ledger.issue(plan.epoch, holder, identity, each)
+                known = self.table.by_id(identity)
+                if known is not None and is_grant(known.rule):
+                    self.ledger.issue(plan.epoch, holder, identity, each)
 
 
 def _refuse(session: int, reason: str, retry: bool) -> list[Command]:

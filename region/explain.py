@@ -27,11 +27,17 @@ from apportion.region.reading import (
 from apportion.region.region import Region
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
 from apportion.region.sums import RuleSum
+from apportion.region.thresholds import is_grant, refused_with_room
 
 QUOTAS_MAX = 1_000
 """Quotas in one answer; a narrower question brings the others."""
 
-_ENFORCE = {Enforce.LEASE: region_pb2.ENFORCE_LEASE, Enforce.REGION: region_pb2.ENFORCE_REGION}
+_ENFORCE = {
+    Enforce.EDGE: region_pb2.ENFORCE_EDGE,
+    Enforce.EDGE_REGION: region_pb2.ENFORCE_EDGE_REGION,
+    Enforce.LEASE: region_pb2.ENFORCE_LEASE,
+    Enforce.REGION: region_pb2.ENFORCE_REGION,
+}
 
 
 async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_pb2.ExplainResponse:
@@ -144,21 +150,31 @@ def _quota(
     overshoots, meter = metered(authority.versions.segments(known.quota), admitted)
     meter = meter or Meter(limit, divided)
     state.worst_overshoot = meter.worst
+    refused = authority.over_threshold.of(known.store_key)
+    state.refused_at_edges = sum(refused.values())
+    state.refused_with_room = sum(refused_with_room(limit, admitted, refused).values())
     if meter.above_quota is not None:
         state.above_quota = meter.above_quota
     for each in range(max(0, epoch - epochs), epoch + 1):
         state.epochs.append(_epoch(authority, known, each, admitted.get(each, 0), overshoots.get(each, 0)))
     plan = authority.lending.plans.get(epoch)
     for edge in authority.edges.values():
-        slices = authority.ledger.issued.get(epoch, {}).get(edge.incarnation, {}) if plan else {}
         state.holders.add(
             edge=edge.hello.edge,
             location=edge.hello.location,
-            slice=max(0, slices.get(known.id, 0)),
+            slice=_slice(authority, known, edge.incarnation, epoch) if plan else 0,
             demand=edge.demand.get(known.id, 0),
             last_report_epoch=edge.last_report,
         )
     return state
+
+
+def _slice(authority: Authority, known: KnownQuota, holder: int, epoch: int) -> int:
+    """Units that a holder was given of an epoch: as a right, or where it is none as the plan has it."""
+    if is_grant(known.rule):
+        return max(0, authority.ledger.issued_to(epoch, holder, known.id))
+    ids, units = authority.lending.plans[epoch].column(holder)
+    return int(units[ids == known.id].sum())
 
 
 def _epoch(authority: Authority, known: KnownQuota, epoch: int, admitted: int, overshoot: int) -> region_pb2.EpochState:

@@ -32,6 +32,8 @@ class Lending:
         known = self.table.find(quota, at.epoch) if quota is not None else None
         if known is None:
             return Route(member, outcome=Outcome.UNKNOWN_QUOTA)
+        if known.rule.local:  # nothing of it is decided here
+            return Route(member, known, outcome=Outcome.UNKNOWN_QUOTA)
         if not known.rule.divided:
             return Route(member, known)
         mark = register.mark(at.epoch)
@@ -46,7 +48,7 @@ class Lending:
 
     def pool_of(self, known: KnownQuota, register: Register, at: Instant) -> Budget | None:
         """This replica's part of the quota's present epoch; None when it is not in a plan held here."""
-        plan = self.plans.get(at.epoch)
+        plan = self.plans.get(at.epoch) if known.rule.divided else None
         return self._pool(known, plan, register) if plan is not None and known.id in plan.named else None
 
     def _pool(self, known: KnownQuota, plan: HeldPlan, register: Register) -> Budget:

@@ -75,7 +75,7 @@ def hold_plan(
     plan: Plan, replica: int, to_local: Callable[[Ids], Ids], table: QuotaTable, rules: Lookup
 ) -> HeldPlan | str:
     """Translate `plan` to local ids (`to_local` of the leader's) and check that each quota sums to its Q_k by `rules`,
-    those of the version that it names; a text on failure.
+    those of the version that it names, or to that with slack; a text on failure.
     """
     columns = {column.holder: (to_local(column.ids), column.units) for column in plan.columns}
     held = (to_local(plan.held_ids), plan.held)
@@ -87,11 +87,11 @@ def hold_plan(
     for identity, total in zip(named.tolist(), sums.tolist(), strict=True):
         known = table.by_id(identity)
         limited = rules.find(known.quota) if known is not None else None
-        if known is None or limited is None or not limited[0].divided:
+        if known is None or limited is None or not limited[0].planned:
             return f"quota {identity} is not divided by the rules in force"
-        due = limited[1].units_in_epoch(plan.epoch)
+        due = limited[0].planned_units(plan.epoch)
         if total != due:
-            return f"{known.quota.rule}: {total} units planned, Q_k is {due}"
+            return f"{known.quota.rule}: {total} units planned, {due} are to be"
     own_ids, own_units = columns.pop(replica, (no_ids(), no_units()))
     parts = dict(zip(own_ids.tolist(), own_units.tolist(), strict=True))
     return HeldPlan(plan.epoch, plan.generation, plan.rules_version, columns, parts, frozenset(named.tolist()))

@@ -572,6 +572,7 @@ class Report(_message.Message):
     CROSSINGS_FIELD_NUMBER: _builtins.int
     DEGRADED_FIELD_NUMBER: _builtins.int
     SPENT_DEGRADED_FIELD_NUMBER: _builtins.int
+    OVER_THRESHOLD_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number of the report; a repetition has the same one."""
     epoch: _builtins.int
@@ -598,6 +599,10 @@ class Report(_message.Message):
     """Column u64, beside `spent_ids`: units of `spent` that no slice or loan covered, spent as the rule's
     `when_unavailable` says. No rows at all = none of any.
     """
+    over_threshold: _builtins.bytes
+    """Column u64, beside `demand_ids`: units of `demand` that the edge refused above the threshold of an `edge+region`
+    rule, without asking the region. No rows at all = none of any.
+    """
     @_builtins.property
     def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotaName]:
         """Names that are declared with this message; none = every id is known already."""
@@ -616,10 +621,11 @@ class Report(_message.Message):
         crossings: _builtins.int = ...,
         degraded: _builtins.int = ...,
         spent_degraded: _builtins.bytes = ...,
+        over_threshold: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crossings", b"crossings", "degraded", b"degraded", "demand", b"demand", "demand_ids", b"demand_ids", "epoch", b"epoch", "names", b"names", "number", b"number", "spent", b"spent", "spent_degraded", b"spent_degraded", "spent_epoch", b"spent_epoch", "spent_ids", b"spent_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crossings", b"crossings", "degraded", b"degraded", "demand", b"demand", "demand_ids", b"demand_ids", "epoch", b"epoch", "names", b"names", "number", b"number", "over_threshold", b"over_threshold", "spent", b"spent", "spent_degraded", b"spent_degraded", "spent_epoch", b"spent_epoch", "spent_ids", b"spent_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1609,6 +1615,8 @@ class QuotaState(_message.Message):
     OFFERED_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
     RULES_VERSION_FIELD_NUMBER: _builtins.int
+    REFUSED_AT_EDGES_FIELD_NUMBER: _builtins.int
+    REFUSED_WITH_ROOM_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """Domain of the rule."""
     rule: _builtins.str
@@ -1659,6 +1667,12 @@ class QuotaState(_message.Message):
     """Version of the rules that the quota is decided by now; below the response's `rules_version` while its division
     waits for the first plan that names that.
     """
+    refused_at_edges: _builtins.int
+    """Units that edges refused above the quota's threshold without asking, over the labels that the rollup has."""
+    refused_with_room: _builtins.int
+    """Of these, units that the quota could still have admitted when their labels ended, by the region's own sum: the most
+    that refusing at the edge has cost.
+    """
     @_builtins.property
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___EpochState]:
         """The epochs asked for, ascending, the present one last; an epoch that is not known is left out."""
@@ -1703,10 +1717,12 @@ class QuotaState(_message.Message):
         offered: _builtins.int = ...,
         refused: _builtins.int = ...,
         rules_version: _builtins.int = ...,
+        refused_at_edges: _builtins.int = ...,
+        refused_with_room: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "resets_after_ns", b"resets_after_ns", "used", b"used"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "bound_reason", b"bound_reason", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_dimensions", b"key_dimensions", "key_text", b"key_text", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "lowered_by", b"lowered_by", "offered", b"offered", "quota_units", b"quota_units", "refused", b"refused", "reset_reason", b"reset_reason", "resets_after_ns", b"resets_after_ns", "rule", b"rule", "rules_version", b"rules_version", "state", b"state", "used", b"used", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "bound_reason", b"bound_reason", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_dimensions", b"key_dimensions", "key_text", b"key_text", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "lowered_by", b"lowered_by", "offered", b"offered", "quota_units", b"quota_units", "refused", b"refused", "refused_at_edges", b"refused_at_edges", "refused_with_room", b"refused_with_room", "reset_reason", b"reset_reason", "resets_after_ns", b"resets_after_ns", "rule", b"rule", "rules_version", b"rules_version", "state", b"state", "used", b"used", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__above_quota: _TypeAlias = _typing.Literal["above_quota"]  # noqa: Y015
     _WhichOneofArgType__above_quota: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota"]  # noqa: Y015

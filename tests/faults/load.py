@@ -8,6 +8,8 @@ from tests.faults.rules import application
 from tests.faults.world import SECOND, World
 
 RATES = {
+    "both": 80,
+    "each": 60,
     "exact": 40,
     "fifty": 50,
     "hundred": 100,
@@ -16,6 +18,7 @@ RATES = {
     "planned": 60,
     "shade": 25,
     "slow": 2,
+    "spread": 160,
     "veil": 60,
 }
 """Limits in units a second."""
@@ -28,6 +31,9 @@ TOGETHER = (
     ("free", "odd"),
     ("exact", "fifty", "odd"),
     ("fifty", "slow"),
+    ("both", "each"),
+    ("both", "hundred"),
+    ("exact", "spread"),
     ("exact", "shade"),
     ("planned", "exact"),
     ("hundred", "shade", "veil"),

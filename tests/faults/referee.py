@@ -11,6 +11,7 @@ from apportion.core.limit import RateLimit
 from apportion.core.messages import AcquireAnswer, Quota, Slices
 from apportion.core.meter import Meter
 from apportion.core.request import Application
+from apportion.core.rule import Enforce
 from apportion.region.authority import Authority
 from apportion.region.events import Consume, RollUp
 from apportion.region.store import ChargesAnswer
@@ -40,6 +41,7 @@ class Referee:
         self.admitted: list[tuple[int, str, int]] = []
         self.answers = 0
         self.shadows: list[Verdict] = []
+        self.incarnations: set[int] = set()
         self._sliced: set[tuple[int, int]] = set()
 
     # --- what happens
@@ -52,6 +54,7 @@ class Referee:
     def decided(self, now_ns: int, incarnation: int, decision: Decision) -> None:
         """A decision was given."""
         self.answers += 1
+        self.incarnations.add(incarnation)
         self.shadows += [v for v in decision.verdicts if v.shadow and v.reason is not Reason.PENDING]
         for verdict in decision.verdicts:
             if not verdict.charged or not isinstance(verdict.rule.limit, RateLimit):
@@ -124,11 +127,31 @@ class Referee:
         """S1, and the meter of design 4.1: quotas that were exceeded, with the worst over and the most above Q_k."""
         found = {}
         for name, key in self.spent:
+            if rule(name).enforce is Enforce.EDGE:
+                if above := self._above_bound(name, key):
+                    found[name, key] = (above, above)
+                continue
             meter = self.meter(name, key)
             above = meter.above_quota if meter.divided and meter.above_quota is not None else 0
             if meter.worst > 0 or above > 0:
                 found[name, key] = (meter.worst, above)
         return found
+
+    def _above_bound(self, name: str, key: tuple[str, ...]) -> int:
+        """Units of the worst label of an `edge` quota above what so many processes may admit of one (design 4.1)."""
+        limited = rule(name)
+        worst = 0
+        for epoch, units in self.spent[name, key].items():
+            quota = quota_key(name, key)
+            processes = sum((incarnation, quota, epoch) in self.spent_here for incarnation in self.incarnations)
+            if name == "each":
+                bound = processes * (20 + 20)
+            else:
+                assert name == "spread"
+                bound = 176 + (processes - 1) * 22
+            assert isinstance(limited.limit, RateLimit)
+            worst = max(worst, units - bound)
+        return worst
 
     def meter(self, name: str, key: tuple[str, ...] = ("k",)) -> Meter:
         """The meter of one quota over all labels."""
@@ -146,7 +169,10 @@ class Referee:
 
     def spent_without_right(self) -> dict[tuple[int, bytes, int], tuple[int, int]]:
         """S4: what an incarnation spent of a label from its own hand beyond what it was itself given."""
-        return {at: (units, self.issued[at]) for at, units in list(self.spent_here.items()) if units > self.issued[at]}
+        without_grant = {"each": 40, "spread": 22}
+        alone = {quota_key(name, key): without_grant.get(name, 0) for name, key in self.spent}
+        rights = {at: max(self.issued[at], alone.get(at[1], 0)) for at in self.spent_here}
+        return {at: (units, rights[at]) for at, units in self.spent_here.items() if units > rights[at]}
 
     def miscounted(self, rollup: dict[Label, int]) -> dict[Label, tuple[int, int, int]]:
         """S3 and conservation: the rollup is what the store decided and what was reported first, and no more than what

@@ -19,6 +19,10 @@ plans: {small: {some: {rate: 5/s}}, large: {some: {rate: 60/s}}}
 tenants: {k: large, k3: small}
 unlisted_tenants: refuse
 rules:
+  - {name: both, match: {b: "*"}, key: [b], limit: {rate: 80/s}, enforce: edge+region, slack: 20%,
+     when_unavailable: [deny]}
+  - {name: each, match: {c: "*"}, key: [c], limit: {rate: 60/s}, enforce: edge, at_each_edge: 20/s,
+     wrong_costs: noise}
   - {name: exact, match: {e: "*"}, key: [e], limit: {rate: 40/s}, enforce: region, when_unavailable: [deny]}
   - {name: fifty, match: {f: "*"}, key: [f], limit: {rate: 50/s}, enforce: lease, when_unavailable: [deny]}
   - {name: free, match: {n: "*"}, key: [n], limit: {unlimited: true}, enforce: region, when_unavailable: [deny]}
@@ -31,6 +35,7 @@ rules:
      shadow: true}
   - {name: slow, match: {s: "*"}, key: [s], limit: {rate: 120/min, burst: 20}, enforce: region,
      when_unavailable: [deny]}
+  - {name: spread, match: {r: "*"}, key: [r], limit: {rate: 160/s}, enforce: edge, slack: 10%, wrong_costs: noise}
   - {name: veil, candidate_for: hundred, limit: {rate: 60/s}}
 """
 

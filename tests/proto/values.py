@@ -51,17 +51,19 @@ def rows(draw: st.DrawFn) -> tuple[Ids, Units]:
 def reports(draw: st.DrawFn) -> m.Report:
     """A report; what settled late makes a quota occur twice among the spent."""
     spent = draw(st.lists(st.tuples(ids, u53, u53), max_size=5))
+    demand = draw(rows())
     return m.Report(
         draw(u63),
         draw(u53),
         draw(quota_names),
-        *draw(rows()),
+        *demand,
         column_of_ids([quota for quota, _, _ in spent]),
         column_of_units([epoch for _, epoch, _ in spent]),
         column_of_units([units for _, _, units in spent]),
         draw(u63),
         draw(u63),
         column_of_units([draw(u53) for _ in spent] if draw(st.booleans()) else []),
+        column_of_units([draw(u53) for _ in demand[0]] if draw(st.booleans()) else []),
     )
 
 

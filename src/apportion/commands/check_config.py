@@ -12,13 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from apportion.core.bounds import Bound, StoreKind, bound_of, limit_text
+from apportion.core.bounds_edge import edge_warning
 from apportion.core.document import Problem
 from apportion.core.errors import InputError, RulesError
 from apportion.core.limit import RateLimit
 from apportion.core.match_reasons import Crossing, Reasons, crossings, reasons
 from apportion.core.patterns import pattern_text
-from apportion.core.quantities import duration_text
+from apportion.core.quantities import duration_text, period_text
 from apportion.core.rule import Domain, Rule, RuleSet
+from apportion.core.threshold import slack_text
 from apportion.process import ExitCode
 from apportion.region.store_url import open_store
 from apportion.rules_path import load_rules
@@ -101,6 +103,7 @@ def _report(rules: RuleSet, store: StoreKind | None, requests: list[dict[str, st
             for domain in _domains(rules)
             for rule in _sorted(domain)
         ],
+        "warnings": [{"domain": rule.domain, "rule": rule.name, "text": text} for rule, text in _warnings(rules)],
         "crossings": [
             {"domain": domain.name, "rules": [crossing.one.name, crossing.other.name], "request": crossing.dimensions}
             for domain in _domains(rules)
@@ -134,6 +137,7 @@ def _rule_report(rule: Rule, bound: Bound) -> dict[str, Any]:
         "limit": limit_text(rule),
         "limit_per_second": limit.per_second if limit else None,
         "burst": limit.burst if limit else None,
+        **_threshold_report(rule),
         "cost_default": rule.cost_default,
         "cost_max": rule.cost_max,
         "when_unavailable": [stage.fallback.value for stage in rule.when_unavailable],
@@ -143,6 +147,17 @@ def _rule_report(rule: Rule, bound: Bound) -> dict[str, Any]:
         "deadline_ms": rule.deadline_ns / 1e6,
         "bound": bound.units,
         "bound_sentence": bound.sentence,
+    }
+
+
+def _threshold_report(rule: Rule) -> dict[str, Any]:
+    """What the rule says of its threshold at each edge."""
+    each = rule.at_each_edge
+    return {
+        "slack": slack_text(rule.slack) if rule.slack is not None else None,
+        "at_each_edge": f"{each.units}/{period_text(each.period_ns)}" if each else None,
+        "wrong_costs": rule.wrong_costs.value if rule.wrong_costs else None,
+        "edges_max": rule.edges_max,
     }
 
 
@@ -163,8 +178,20 @@ def _print_report(rules: RuleSet, store: StoreKind | None, requests: list[dict[s
             _say(console, _crossing_text(crossing), style="yellow")
         for request in requests:
             _print_request(console, domain, request)
+    for rule, text in _warnings(rules):
+        _say(console, f"warning: {rule.place.file}:{rule.place.line}: {rule.name}: {text}", style="yellow")
     _say(console, _proxy_text(rules), style="yellow")
     _say(console, "The rules are good.", style="green")
+
+
+def _warnings(rules: RuleSet) -> list[tuple[Rule, str]]:
+    """Rules that are kept, with what is to be said against them."""
+    found = [(rule, _warning(rule)) for domain in _domains(rules) for rule in _sorted(domain)]
+    return [(rule, text) for rule, text in found if text is not None]
+
+
+def _warning(rule: Rule) -> str | None:
+    return edge_warning(rule, rule.limit) if isinstance(rule.limit, RateLimit) else None
 
 
 def _proxy_text(rules: RuleSet) -> str:

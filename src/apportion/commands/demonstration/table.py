@@ -63,7 +63,7 @@ class Screen:
         return "/".join(
             str(view.slices.get(edge, 0))
             for question, view in zip(self._questions, views, strict=True)
-            if question.rule.divided
+            if question.rule.planned
         )
 
     def _rules(self, account: Account, views: Sequence[QuotaView], crossed: Sequence[int]) -> Table:
@@ -142,7 +142,7 @@ def show_result(console: Console, result: Result) -> None:
 
 
 def _holder(question: Question, view: QuotaView, edge: str) -> str:
-    slice_text = str(view.slices.get(edge, 0)) if question.rule.divided else "-"
+    slice_text = str(view.slices.get(edge, 0)) if question.rule.planned else "-"
     return f"{slice_text} / {_text(view.demands.get(edge))}"
 
 
