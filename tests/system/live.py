@@ -56,7 +56,7 @@ class System:
     def __init__(self, started: Processes, folder: Path, ports: list[int]) -> None:
         self.folder = folder
         self.file = folder / "rules.yaml"
-        region, *doors = (f"127.0.0.1:{port}" for port in ports)
+        region, self.region_http, self.allocator_http, *doors = (f"127.0.0.1:{port}" for port in ports)
         self.address = region
         self.doors = dict(zip(EDGES, doors, strict=True))
         self.region: Child
@@ -67,8 +67,9 @@ class System:
         """Start everything and wait until both edges have acknowledged the rules."""
         store = f"sqlite:///{self._started.folder / 'region.db'}"
         arguments = ("region", "--rules", str(self.folder), "--listen", self.address, "--store", store)
-        self.region = await self._started.start("region 1", "apportion", *arguments)
-        allocator = await self._started.start("allocator 1", "apportion", "allocator", "--region", self.address)
+        self.region = await self._started.start("region 1", "apportion", *arguments, "--http", self.region_http)
+        dividing = ("allocator", "--region", self.address, "--http", self.allocator_http)
+        allocator = await self._started.start("allocator 1", "apportion", *dividing)
         edges = [
             await self._started.start(f"edge {name}", *edge_arguments(name, self.address, door))
             for name, door in self.doors.items()
@@ -139,7 +140,7 @@ def acknowledged(said: region_pb2.ExplainResponse, version: int) -> bool:
 @asynccontextmanager
 async def system(tmp_path: Path) -> AsyncIterator[System]:
     """Everything up; everything is stopped with the block."""
-    with kept_ports(1 + len(EDGES)) as ports:
+    with kept_ports(3 + len(EDGES)) as ports:
         async with processes() as started:
             whole = System(started, tmp_path, ports)
             whole.file.write_text(rules())
@@ -150,7 +151,7 @@ async def system(tmp_path: Path) -> AsyncIterator[System]:
 @asynccontextmanager
 async def system_of_links(folder: Path) -> AsyncIterator[System]:
     """As `system`, with the files that are there."""
-    with kept_ports(1 + len(EDGES)) as ports:
+    with kept_ports(3 + len(EDGES)) as ports:
         async with processes() as started:
             whole = System(started, folder, ports)
             await whole.start()
