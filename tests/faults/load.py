@@ -15,6 +15,7 @@ RATES = {
     "hundred": 100,
     "odd": 22,
     "pair": 15,
+    "planned": 60,
     "shade": 25,
     "slow": 2,
     "spread": 160,
@@ -34,6 +35,7 @@ TOGETHER = (
     ("both", "hundred"),
     ("exact", "spread"),
     ("exact", "shade"),
+    ("planned", "exact"),
     ("hundred", "shade", "veil"),
 )
 
