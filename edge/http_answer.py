@@ -27,7 +27,9 @@ def check_answer(decision: Decision, decision_id: str) -> web.Response:
     fields = decision_fields(decision, decision_id)
     if decision.allowed:
         return web.Response(headers=fields)
-    violated = [ascii_text(verdict.rule.name) for verdict in decision.verdicts if not verdict.allowed and not verdict.shadow]
+    violated = [
+        ascii_text(verdict.rule.name) for verdict in decision.verdicts if not verdict.allowed and not verdict.shadow
+    ]
     if is_shortage(decision):
         kind, title, status = "temporary-reduced-capacity", "the limit could not be checked", 503
     else:
@@ -50,7 +52,9 @@ def error_answer(error: Exception) -> web.Response | None:
         return refusal(400, str(error))
     if isinstance(error, UnavailableError):
         return refusal(
-            503, str(error), headers={"Retry-After": UNAVAILABLE_RETRY_S, "X-Apportion-Reason": Reason.UNAVAILABLE.value}
+            503,
+            str(error),
+            headers={"Retry-After": UNAVAILABLE_RETRY_S, "X-Apportion-Reason": Reason.UNAVAILABLE.value},
         )
     if isinstance(error, ApportionError):
         return refusal(503, str(error))
