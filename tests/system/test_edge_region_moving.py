@@ -1,4 +1,4 @@
-"""`edge+region` beside `region`, by real processes: the same limit, the same offer, a hotspot that moves each 5 seconds."""
+"""`edge+region` beside `region`, by real processes: the same limit and offer, a hotspot that moves each 5 seconds."""
 
 from __future__ import annotations
 
