@@ -40,29 +40,38 @@ class Limits:
 
     def __init__(self, rules: RuleSet) -> None:
         self._worths: dict[Worth, int] = {}  # each once: many rules, few limits
-        self._of_rule: dict[tuple[str, str], int] = {}
+        self._of_rule: dict[tuple[str, str, str], int] = {}  # by domain, rule and plan
+        self._by_plan = {
+            (rule.domain, rule.name): rule for d in rules.domains.values() for rule in d.rules if rule.by_plan
+        }
         self._of_quota: Indexes = np.full(0, -1, np.int64)
         for domain in rules.domains.values():
-            for rule in domain.rules:
+            for rule in (on_plan for each in domain.rules for on_plan in each.on_plans):
                 worth = _worth(rule)
                 if worth is not None:
-                    self._of_rule[domain.name, rule.name] = self._worths.setdefault(worth, len(self._worths))
+                    self._of_rule[domain.name, rule.name, rule.plan] = self._worths.setdefault(worth, len(self._worths))
 
     def divides(self, quota: Quota) -> bool:
         """Whether `quota` is to be divided over edges."""
-        return (quota.domain, quota.rule) in self._of_rule
+        return self._name(quota) in self._of_rule
 
     def set(self, identity: int, quota: Quota) -> None:
         """`identity` means `quota` from here on."""
         if identity >= len(self._of_quota):
             more = np.full(max(identity + 1 - len(self._of_quota), len(self._of_quota)), -1, np.int64)
             self._of_quota = np.concatenate([self._of_quota, more])
-        self._of_quota[identity] = self._of_rule.get((quota.domain, quota.rule), -1)
+        self._of_quota[identity] = self._of_rule.get(self._name(quota), -1)
 
     def divided(self, quotas: Indexes) -> npt.NDArray[np.bool_]:
         """Which of `quotas`, all of them set, are to be divided."""
         divided: npt.NDArray[np.bool_] = self._of_quota[quotas] >= 0
         return divided
+
+    def _name(self, quota: Quota) -> tuple[str, str, str]:
+        """Which rule is meant, as it is on the plan of the quota's tenant."""
+        by_plan = self._by_plan.get((quota.domain, quota.rule))
+        rule = by_plan.for_encoded_key(quota.key) if by_plan is not None else None
+        return quota.domain, quota.rule, rule.plan if rule is not None else ""
 
     def units(self, quotas: Indexes, epoch: int) -> Integers:
         """What there is of `quotas`, all of them set. What lowers a quota (design 8) is applied here, one day."""

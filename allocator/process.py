@@ -41,11 +41,18 @@ class Allocator:
 
     def __init__(self, leader: Leader, addresses: Sequence[str]) -> None:
         self.leader = leader
+        self.divisions = 0
+        self.division_ns = 0
         self._addresses = addresses
         self._links = count(1)
         self._outboxes: dict[int, Outbox] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def ready(self) -> bool:
+        """Whether a region has been heard: then this allocator leads, or would."""
+        return self.leader.register is not None and bool(self._outboxes)
 
     async def start(self) -> None:
         """Begin to connect to every replica; returns at once."""
@@ -61,7 +68,12 @@ class Allocator:
 
     def _feed(self, event: Input) -> None:
         now_ns = time.monotonic_ns()
-        for command in self.leader.step(event, now_ns):
+        divided = self.leader.divided
+        commands = self.leader.step(event, now_ns)
+        if self.leader.divided != divided:
+            self.divisions += 1
+            self.division_ns += time.monotonic_ns() - now_ns
+        for command in commands:
             match command:
                 case Send(link, message):
                     if link in self._outboxes:

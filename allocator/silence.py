@@ -65,7 +65,8 @@ class Silence:
         self.edges: dict[str, KnownEdge] = {}
         self._by_incarnation: dict[int, KnownEdge] = {}
         self._rules: list[Rule] = []
-        self._index: dict[tuple[str, str], int] = {}
+        self._index: dict[tuple[str, str, str], int] = {}  # by domain, rule and plan
+        self._by_name: dict[tuple[str, str], Rule] = {}
         self._rule_of: Indexes = np.full(0, -1, np.int64)
 
     # --- quotas
@@ -75,24 +76,32 @@ class Silence:
         self._rules = [
             rule
             for domain in rules.domains.values()
-            for rule in domain.rules
+            for whole in domain.rules
+            for rule in whole.on_plans
             if admits(rule) and isinstance(rule.limit, RateLimit) and rule.limit.units and not rule.local
         ]
-        self._index = {(rule.domain, rule.name): at for at, rule in enumerate(self._rules)}
+        self._index = {(rule.domain, rule.name, rule.plan): at for at, rule in enumerate(self._rules)}
+        self._by_name = {(rule.domain, rule.name): rule for d in rules.domains.values() for rule in d.rules}
         self._rule_of[:] = -1
         for identity, quota in named:
             self.name(identity, quota)
 
     def counts(self, quota: Quota) -> bool:
         """Whether a silent edge may spend of it, so that the leader must know its name."""
-        return (quota.domain, quota.rule) in self._index
+        return self._rule_at(quota) >= 0
 
     def name(self, identity: int, quota: Quota) -> None:
         """`identity` means `quota` from here on."""
         if identity >= len(self._rule_of):
             more = np.full(max(identity + 1 - len(self._rule_of), len(self._rule_of)), -1, np.int64)
             self._rule_of = np.concatenate([self._rule_of, more])
-        self._rule_of[identity] = self._index.get((quota.domain, quota.rule), -1)
+        self._rule_of[identity] = self._rule_at(quota)
+
+    def _rule_at(self, quota: Quota) -> int:
+        """Which of the rules counts for the quota, by the plan of its tenant; -1: none of those that let edges spend."""
+        whole = self._by_name.get((quota.domain, quota.rule))
+        rule = whole.for_encoded_key(quota.key) if whole is not None else None
+        return -1 if rule is None else self._index.get((rule.domain, rule.name, rule.plan), -1)
 
     # --- lives
 

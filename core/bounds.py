@@ -37,6 +37,8 @@ class Bound:
 
 def bound_of(rule: Rule, store: StoreKind | None = None, edges_max: int | None = None) -> Bound:
     """The bound of a rule; `store` None: not said which, so the sentence speaks of each and the number of sqlite."""
+    if rule.unlisted:
+        return Bound(0, "A tenant on no plan, which is refused: every cost, at once, everywhere.")
     if rule.shadow:
         enforced = bound_of(replace(rule, shadow=False), store, edges_max)
         return replace(enforced, sentence=f"Shadow: refuses nobody, counted as if enforced. Then: {enforced.sentence}")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from apportion.core.document import ListNode, MappingNode, Node, Scalar
 from apportion.core.quantities import shown
 from apportion.core.rule_fields import Section
-from apportion.core.rules_vocabulary import CANDIDATE_INHERITS, RULE, RULE_LATER, nearest
+from apportion.core.rules_vocabulary import CANDIDATE_INHERITS, nearest
 
 OWN = ("name", "limit", "shadow", "candidate_for")
 """What a candidate never takes from its target."""
@@ -25,8 +25,8 @@ def is_candidate(item: MappingNode) -> bool:
 
 def read_candidate(
     own: Section, item: MappingNode, targets: Mapping[str, MappingNode], built: Callable[[str], bool]
-) -> Section | None:
-    """The whole rule that a candidate comes down to, ready to be read; None when anything of it was reported.
+) -> MappingNode | None:
+    """The whole entry that a candidate comes down to; None when anything of it was reported.
 
     `targets` are the entries of the domain by name, `built` says which of them were read without a problem.
     """
@@ -43,12 +43,11 @@ def read_candidate(
         return None
     said = {key.text for key, _ in item.entries}
     inherited = tuple(
-        (_moved_key(key, item.line), _moved(value, item.line))
+        (_at(key, item.line), moved(value, item.line))
         for key, value in targets[target].entries
         if key.text not in said and key.text not in OWN
     )
-    whole = MappingNode((*item.entries, *inherited), item.line)
-    return Section(own.file, own.path, whole, RULE, RULE_LATER, own.problems)
+    return MappingNode((*item.entries, *inherited), item.line)
 
 
 def _target(own: Section, targets: Mapping[str, MappingNode]) -> str | None:
@@ -72,14 +71,14 @@ def _target(own: Section, targets: Mapping[str, MappingNode]) -> str | None:
     return target
 
 
-def _moved_key(key: Scalar, line: int) -> Scalar:
+def _at(key: Scalar, line: int) -> Scalar:
     return replace(key, line=line)
 
 
-def _moved(node: Node, line: int) -> Node:
+def moved(node: Node, line: int) -> Node:
     """A node as if it stood at `line`: what is wrong with it is wrong there, the target was read without a problem."""
     if isinstance(node, ListNode):
-        return ListNode(tuple(_moved(item, line) for item in node.items), line)
+        return ListNode(tuple(moved(item, line) for item in node.items), line)
     if isinstance(node, MappingNode):
-        return MappingNode(tuple((_moved_key(key, line), _moved(value, line)) for key, value in node.entries), line)
+        return MappingNode(tuple((_at(key, line), moved(value, line)) for key, value in node.entries), line)
     return replace(node, line=line)

@@ -20,6 +20,7 @@ class Reason(Enum):
     UNAVAILABLE = "unavailable"  # nobody who may decide answered in time, and the rule says deny (design D3)
     KEYS_FULL = "keys_full"  # no room to count a further key; letting it pass would be a fresh allowance
     PENDING = "pending"  # of a shadow rule only, which refuses nobody: the region was asked, and nobody waits for it
+    UNLISTED = "unlisted"  # the tenant is on no plan, and the rules refuse such tenants: waiting cannot help
 
 
 class Scope(Enum):
@@ -126,7 +127,7 @@ class Decision:
 
     @property
     def reason(self) -> str | None:
-        """Why it was refused: "over_limit", "impossible", "unavailable", "keys_full"; None when allowed."""
+        """Why it was refused: "over_limit", "impossible", "unlisted", "unavailable", "keys_full"; None when allowed."""
         verdict = self.deciding
         return verdict.reason.value if verdict and verdict.reason else None
 
@@ -148,6 +149,11 @@ class Decision:
             f"Decision(allowed={self.allowed}, rule={self.rule!r}, remaining={self.remaining}, "
             f"retry_after={self.retry_after}, reason={self.reason!r}, degraded={self.degraded})"
         )
+
+
+def never(rule: Rule) -> Reason:
+    """Why a cost that is above the rule's maximum is refused."""
+    return Reason.UNLISTED if rule.unlisted else Reason.IMPOSSIBLE
 
 
 def _fraction_left(verdict: Verdict) -> float:

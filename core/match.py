@@ -183,8 +183,9 @@ def apply_rules(matcher: Matcher, descriptors: Sequence[Descriptor], whole: bool
     if len(descriptors) == 1:
         dimensions, cost = descriptors[0].dimensions, descriptors[0].cost
         return tuple(
-            Application(rule, matcher.key(rule, dimensions), units_asked(rule, cost))
+            Application(rule if rule.by_plan is None else rule.for_key(key), key, units_asked(rule, cost))
             for rule in matcher.match(dimensions, whole)
+            for key in (matcher.key(rule, dimensions),)
         )
     merged: dict[tuple[str, tuple[str, ...]], Application] = {}
     for index, descriptor in enumerate(descriptors):
@@ -193,9 +194,9 @@ def apply_rules(matcher: Matcher, descriptors: Sequence[Descriptor], whole: bool
             cost = units_asked(rule, descriptor.cost)
             former = merged.get((rule.name, key))
             merged[rule.name, key] = (
-                Application(rule, key, cost, (index,))
+                Application(rule.for_key(key), key, cost, (index,))
                 if former is None
-                else Application(rule, key, former.cost + cost, (*former.descriptors, index))
+                else Application(former.rule, key, former.cost + cost, (*former.descriptors, index))
             )
     return tuple(merged[name_and_key] for name_and_key in sorted(merged))
 

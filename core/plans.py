@@ -143,7 +143,10 @@ class Plans:
 
     def __init__(self, domain: Domain, memo_max: int = MEMO_MAX) -> None:
         self._quotas = {
-            rule.name: Quotas(rule, limit) for rule in domain.rules if isinstance(limit := rule.local_limit, RateLimit)
+            (rule.name, rule.plan): Quotas(rule, limit)
+            for each in domain.rules
+            for rule in each.on_plans
+            if isinstance(limit := rule.local_limit, RateLimit)
         }
         # Unlimited rules count too: one that is more specific sets a limited one aside.
         self.known = tuple(sorted({name for rule in domain.rules for name in rule.dimensions}))
@@ -181,14 +184,15 @@ class Plans:
 
     def part(self, rule: Rule, key: tuple[str, ...], following: Part | None = None) -> Part | None:
         """The part of one rule and key, None if the rule is unlimited."""
-        quotas = self._quotas.get(rule.name)
+        quotas = self._quotas.get((rule.name, rule.plan))
         assert quotas is not None or not isinstance(rule.limit, RateLimit), "a rule of another domain or version"
         return None if quotas is None else Part(quotas, key, following)
 
     def _build(self, dimensions: Mapping[str, str]) -> Plan:
         plan = None
         for rule in reversed(self._matcher.match(dimensions, whole=False)):
-            plan = self.part(rule, self._matcher.key(rule, dimensions), plan) or plan
+            key = self._matcher.key(rule, dimensions)
+            plan = self.part(rule.for_key(key), key, plan) or plan
         return Detour(plan) if plan is not None and any(map(_detours, chain(plan))) else plan
 
     def _remember(self, key: object, plan: Plan) -> None:

@@ -7,10 +7,12 @@ units of the former division are still in many hands. Edge and region follow the
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from apportion.core.limit import RateLimit, Unlimited
 from apportion.core.rule import Domain, Rule, RuleSet
+from apportion.core.tenancy import ByPlan
 
 
 class RulesInForce:
@@ -72,6 +74,10 @@ def interim(base: RuleSet, newest: RuleSet, keep_removed: bool = False) -> RuleS
         rules = []
         for new in domain.rules:
             old = former.pop((domain.name, new.name), None)
+            if old is not None and _plans_wait(old, new):
+                waiting = True
+                rules.append(replace(new, by_plan=_between(old, new, keep_removed)))
+                continue
             held = old is not None and (waits(old, new) or (keep_removed and _limit_is_gone(old, new)))
             waiting = waiting or held
             rules.append(replace(old, match=new.match, place=new.place) if held and old is not None else new)
@@ -101,3 +107,40 @@ def _admits_nothing(rule: Rule) -> bool:
 
 def _limit_is_gone(old: Rule, new: Rule) -> bool:
     return not isinstance(old.limit, Unlimited) and isinstance(new.limit, Unlimited)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Between(ByPlan):
+    """A rule by plan while it changes: for each key what holds of it, as for a rule whose limit is of no plan."""
+
+    old: Rule
+    new: Rule
+    keep_removed: bool
+
+    def rule(self, key: Sequence[str | None]) -> Rule:
+        """The former rule for a key that has to wait, the new one for all others."""
+        old, new = self.old.for_key(key), self.new.for_key(key)
+        held = waits(old, new) or (self.keep_removed and _limit_is_gone(old, new))
+        return old if held else new
+
+
+def _between(old: Rule, new: Rule, keep_removed: bool) -> Between:
+    by_plan = new.by_plan or old.by_plan
+    assert by_plan is not None
+    former = {f"former {rule.plan}": rule for rule in old.on_plans}
+    latter = {rule.plan: rule for rule in new.on_plans}
+    return Between(by_plan.limit, by_plan.tenancy, by_plan.at, {**former, **latter}, old, new, keep_removed)
+
+
+def _plans_wait(old: Rule, new: Rule) -> bool:
+    """Whether a rule that takes its limit from plans, before or after, has tenants that may have to wait."""
+    by_plan = old.by_plan is not None or new.by_plan is not None
+    return by_plan and old.key == new.key and _content(old) != _content(new)
+
+
+def _content(rule: Rule) -> object:
+    """All that a rule's limits depend on."""
+    limits = {each.plan: (each.limit, each.enforce) for each in rule.on_plans}
+    if rule.by_plan is None:
+        return limits
+    return limits, rule.by_plan.tenancy.unlisted, {name: t.plan for name, t in rule.by_plan.tenancy.tenants.items()}

@@ -10,8 +10,8 @@ from difflib import SequenceMatcher, get_close_matches
 
 from apportion.core.quantities import shown
 
-TOP = ("version", "domain", "edges_max", "time_zone", "defaults", "rules")
-TOP_LATER = ("plans", "tenants", "unlisted_tenants", "contracts", "envoys_max")
+TOP = ("version", "domain", "edges_max", "time_zone", "defaults", "plans", "tenants", "unlisted_tenants", "rules")
+TOP_LATER = ("contracts", "envoys_max")
 
 DEFAULTS = ("deadline", "cost")
 
@@ -44,8 +44,8 @@ RULE_LATER = (
     "priority",
 )
 
-LIMIT = ("rate", "burst", "unlimited")
-LIMIT_LATER = ("quota", "anchor", "from_plan", "time_zone", "week_starts_on", "month_starts_on")
+LIMIT = ("rate", "burst", "unlimited", "from_plan")
+LIMIT_LATER = ("allowance", "quota", "anchor", "time_zone", "week_starts_on", "month_starts_on")
 
 COST = ("default", "max")
 

@@ -1,7 +1,7 @@
 """The JSON of `POST /v1/decide`: bytes to a question, with errors that name the field. Pure.
 
-    {"domain": "api", "dimensions": {"tenant": "contoso"}, "cost": 3, "peek": false}
-    {"descriptors": [{"dimensions": {"tenant": "contoso"}, "cost": 3}, {"dimensions": {"api": "search"}}]}
+{"domain": "api", "dimensions": {"tenant": "contoso"}, "cost": 3, "peek": false}
+{"descriptors": [{"dimensions": {"tenant": "contoso"}, "cost": 3}, {"dimensions": {"api": "search"}}]}
 """
 
 from __future__ import annotations
@@ -157,5 +157,11 @@ def _kind(value: object) -> str:
     """What a wrong value is, in JSON's words."""
     if value is None:
         return "null"
-    kinds = {bool: "true or false", float: "a number that is not whole", str: "a text", list: "a list", dict: "an object"}
+    kinds = {
+        bool: "true or false",
+        float: "a number that is not whole",
+        str: "a text",
+        list: "a list",
+        dict: "an object",
+    }
     return kinds.get(type(value), "a number")

@@ -47,6 +47,11 @@ CONNECT_S = 1.0
 PAUSE_S = (0.1, 0.5)
 """Pause before attaching again, drawn evenly: gRPC's own backoff would grow to two minutes (design 5.10)."""
 
+SPREAD_S = 1.0
+"""Over so long the first attempts of many edges are spread, after their start and after a stream that worked was lost:
+when a whole region restarts, or all edges do, no tenth of a second brings many of them (case C31).
+"""
+
 LEAVE_S = 1.0
 """What a leaving edge waits for the region to take its last report."""
 
@@ -76,6 +81,7 @@ class Edge:
         self._flushing = False
         self._crossings = 0
         self._was_ready = False
+        self._worked = False
         self._readiness = asyncio.Event()
         self.shadowed: Callable[[Verdict], object] = lambda _: None
         """Told what shadow rules say that no decision could wait for."""
@@ -195,15 +201,18 @@ class Edge:
     # --- the stream
 
     async def _keep_attached(self) -> None:
+        pause = pause_s(self._random, worked=True)
         while True:
+            await asyncio.sleep(pause)
             address = next(self._addresses)
+            self._worked = False
             try:
                 await self._attach(address)
             except (grpc.RpcError, TimeoutError, ProtocolError) as error:
                 reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
                 log.warning("region_unreachable", edge=self.agent.edge, region=address, reason=reason)
             self._feed(Lost())
-            await asyncio.sleep(self._random.uniform(*PAUSE_S))
+            pause = pause_s(self._random, self._worked)
 
     async def _attach(self, address: str) -> None:
         async with grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS) as channel:
@@ -217,6 +226,7 @@ class Edge:
             try:
                 self._feed(Connected())
                 async for reply in stream:
+                    self._worked = True
                     self._feed(Received(reply_from_wire(reply)))
             except asyncio.CancelledError:
                 if asyncio.current_task().cancelling():  # type: ignore[union-attr]
@@ -224,6 +234,11 @@ class Edge:
                 # otherwise the stream was cancelled, by Reconnect
             finally:
                 self._stream, self._outbox = None, None
+
+
+def pause_s(source: random.Random, worked: bool) -> float:
+    """Seconds until the next attempt to attach: one of many where a stream `worked`, else soon."""
+    return source.uniform(0, SPREAD_S) if worked else source.uniform(*PAUSE_S)
 
 
 async def _requests(outbox: asyncio.Queue[FromEdge | None]) -> AsyncIterator[region_pb2.FromEdge]:

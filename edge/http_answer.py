@@ -27,13 +27,17 @@ def check_answer(decision: Decision, decision_id: str) -> web.Response:
     fields = decision_fields(decision, decision_id)
     if decision.allowed:
         return web.Response(headers=fields)
-    violated = [ascii_text(verdict.rule.name) for verdict in decision.verdicts if not verdict.allowed and not verdict.shadow]
+    violated = [
+        ascii_text(verdict.rule.name) for verdict in decision.verdicts if not verdict.allowed and not verdict.shadow
+    ]
     if is_shortage(decision):
         kind, title, status = "temporary-reduced-capacity", "the limit could not be checked", 503
     else:
         kind, title, status = "quota-exceeded", "the limit is used up", 429
         if decision.reason == Reason.IMPOSSIBLE.value:
             title = "the request costs more than is ever admitted"
+        elif decision.reason == Reason.UNLISTED.value:
+            title = "the tenant is on no plan"
     problem = {"type": _PROBLEM + kind, "title": title, "status": status, "violated-policies": violated}
     return json_answer(problem, status, fields, content_type="application/problem+json")
 
@@ -48,7 +52,9 @@ def error_answer(error: Exception) -> web.Response | None:
         return refusal(400, str(error))
     if isinstance(error, UnavailableError):
         return refusal(
-            503, str(error), headers={"Retry-After": UNAVAILABLE_RETRY_S, "X-Apportion-Reason": Reason.UNAVAILABLE.value}
+            503,
+            str(error),
+            headers={"Retry-After": UNAVAILABLE_RETRY_S, "X-Apportion-Reason": Reason.UNAVAILABLE.value},
         )
     if isinstance(error, ApportionError):
         return refusal(503, str(error))

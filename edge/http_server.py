@@ -68,7 +68,9 @@ class _Connection(RequestHandler):
             message = "internal error; the server's log has it"
         if request.writer.output_size > 0:
             raise ConnectionError("an answer was begun already, so none can be sent")
-        answer = refusal(status, f"this is no request that can be read: {_first_line(message)}" if status < 500 else message or "")
+        answer = refusal(
+            status, f"this is no request that can be read: {_first_line(message)}" if status < 500 else message or ""
+        )
         answer.force_close()
         return answer
 

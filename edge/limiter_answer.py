@@ -25,6 +25,7 @@ _REASONS = {
     Reason.UNAVAILABLE: limiter_pb2.REASON_UNAVAILABLE,
     Reason.KEYS_FULL: limiter_pb2.REASON_KEYS_FULL,
     Reason.PENDING: limiter_pb2.REASON_PENDING,
+    Reason.UNLISTED: limiter_pb2.REASON_UNLISTED,
 }
 _SCOPES = {Scope.EDGE: limiter_pb2.REMAINING_SCOPE_EDGE, Scope.REGION: limiter_pb2.REMAINING_SCOPE_REGION}
 _REASONS_BACK = {number: reason for reason, number in _REASONS.items()}

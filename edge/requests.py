@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from apportion.core.decision import Decision, Reason, Verdict
+from apportion.core.decision import Decision, Reason, Verdict, never
 from apportion.core.epoch import EpochClock
 from apportion.core.limit import RateLimit
 from apportion.core.request import Application
@@ -98,7 +98,7 @@ class Requests:
         if not isinstance(rule.limit, RateLimit):
             return Part(application, None)
         if rule.cost_max is not None and cost > rule.cost_max:
-            return Part(application, None, say.refused(application, Reason.IMPOSSIBLE, None))
+            return Part(application, None, say.refused(application, never(rule), None))
         holding = self._holdings.find(application, rule.limit, epoch)
         if holding is None:
             return Part(application, None, say.refused(application, Reason.KEYS_FULL, say.UNAVAILABLE_RETRY_NS))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from apportion.core.last_good import Texts, merge
 from apportion.core.match import Matcher
 from apportion.core.messages import Rules, RulesAck
-from apportion.core.rule import RuleSet
+from apportion.core.rule import Domain, RuleSet
 from apportion.core.rules_change import RulesInForce
 from apportion.edge.events import Note
 
@@ -39,6 +39,11 @@ class Ruling:
     def version(self) -> int:
         """The version that the region sent last; 0 before the first."""
         return self.rules.version if self.rules is not None else 0
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """What decides now, as it is written; nothing before the first rules."""
+        return self._in_force.effective.domains if self._in_force is not None else {}
 
     def begin(self, rules: Rules, ruleset: RuleSet) -> None:
         """Go by rules that were kept from before, until a region is heard."""

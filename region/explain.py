@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from apportion.core.bounds import bound_of
 from apportion.core.key import key_text
+from apportion.core.limit import RateLimit
 from apportion.core.messages import EpochKind
 from apportion.core.meter import Meter
 from apportion.core.rule import Enforce
@@ -12,8 +14,19 @@ from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
 from apportion.region.desk import Totals
 from apportion.region.quotas import KnownQuota
+from apportion.region.reading import (
+    ASKED_MAX,
+    asked_for,
+    describe,
+    heaviest,
+    metered,
+    offered_of,
+    store_kind,
+    tell_used,
+)
 from apportion.region.region import Region
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
+from apportion.region.sums import RuleSum
 from apportion.region.thresholds import is_grant, refused_with_room
 
 QUOTAS_MAX = 1_000
@@ -35,7 +48,15 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
     admitted: dict[bytes, dict[int, int]] = defaultdict(dict)
     for row in await region.store.rolled_up(max(0, epoch - ROLLUP_EPOCHS_KEPT)):
         admitted[row.store_key][row.epoch] = row.units
-    wanted = [known for known in authority.table if _fits(known, request)]
+    if request.dimensions:
+        wanted = asked_for(authority, request, epoch)
+    else:
+        wanted = [known for known in authority.table if known.limited and _fits(known, request)]
+    offered = offered_of(authority)
+    if request.heaviest:
+        wanted = heaviest(authority, wanted, request.heaviest)
+    else:
+        wanted.sort(key=lambda known: (known.quota.domain, known.quota.rule, known.quota.key))
     response = region_pb2.ExplainResponse(
         epoch=epoch,
         register=region_pb2.Register(generation=authority.register.generation, highest=authority.register.highest),
@@ -48,13 +69,44 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
         quotas_left_out=max(0, len(wanted) - QUOTAS_MAX),
         edges=[_edge(authority, session) for session in authority.edges],
     )
-    for domain, rule in sorted(authority.versions.effective.rules):
-        totals = authority.desk.totals.get((domain, rule), Totals())
-        response.rules.add(domain=domain, rule=rule, offered=totals.offered, crossings=totals.crossings)
+    pairs = list(zip(wanted, response.quotas, strict=False))
+    for known, state in pairs:
+        describe(region, known, state, admitted.get(known.store_key, {}), offered.get(known.id, 0))
+    if len(pairs) <= ASKED_MAX:
+        await tell_used(region, pairs)
+    _tell_rules(region, response, offered)
     if region.rules_status is not None and region.rules_status.rejected:
         response.rules_rejected = region.rules_status.reason
         response.rejected_files.extend(region.rules_status.rejected)
     return response
+
+
+def _tell_rules(region: Region, response: region_pb2.ExplainResponse, offered: dict[int, int]) -> None:
+    """Every rule, with its totals."""
+    authority = region.authority
+    latest: dict[tuple[str, str], int] = defaultdict(int)
+    for identity, units in offered.items():
+        known = authority.table.by_id(identity)
+        if known is not None:
+            latest[known.quota.domain, known.quota.rule] += units
+    for name, rule in sorted(authority.versions.effective.rules.items()):
+        totals, summed = authority.desk.totals.get(name, Totals()), region.sums.rules.get(name, RuleSum())
+        told = response.rules.add(
+            domain=name[0],
+            rule=name[1],
+            offered=totals.offered,
+            crossings=totals.crossings,
+            enforce=_ENFORCE[rule.enforce],
+            worst_overshoot=summed.worst,
+            offered_latest=latest[name],
+            admitted_latest=summed.admitted if summed.label == region.sums.judged else 0,
+        )
+        if isinstance(rule.limit, RateLimit):
+            told.limit_units, told.limit_period_ns = rule.limit.units, rule.limit.period_ns
+        bound = bound_of(rule, store_kind(region), authority.ruleset.edges_max)
+        if bound.units is not None:
+            told.bound = bound.units
+        told.state = region_pb2.RULE_STATE_EXACT if bound.units == 0 else region_pb2.RULE_STATE_BOUNDED
 
 
 def _fits(known: KnownQuota, request: region_pb2.ExplainRequest) -> bool:
@@ -95,8 +147,8 @@ def _quota(
         burst=limit.burst,
         quota_units=limit.units_in_epoch(epoch),
     )
-    meter = Meter(limit, divided)
-    overshoots = {each: meter.record(each, admitted[each]) for each in sorted(admitted)}
+    overshoots, meter = metered(authority.versions.segments(known.quota), admitted)
+    meter = meter or Meter(limit, divided)
     state.worst_overshoot = meter.worst
     refused = authority.over_threshold.of(known.store_key)
     state.refused_at_edges = sum(refused.values())

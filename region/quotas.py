@@ -59,6 +59,7 @@ class QuotaTable:
         self._rules = rules
         self._by_name: OrderedDict[Quota, KnownQuota] = OrderedDict()
         self._by_id: list[KnownQuota | None] = []
+        self._by_store_key: dict[bytes, KnownQuota] = {}
         self._free: list[int] = []
 
     def find(self, quota: Quota, epoch: int) -> KnownQuota | None:
@@ -74,7 +75,7 @@ class QuotaTable:
             if limited is None:
                 return None
             known = KnownQuota(self._new_id(), quota, *limited)
-            self._by_name[quota] = known
+            self._by_name[quota] = self._by_store_key[known.store_key] = known
             self._by_id[known.id] = known
         if known.used != epoch:
             known.used = epoch
@@ -92,11 +93,15 @@ class QuotaTable:
             changed = KnownQuota(known.id, quota, *(limited or (known.rule, known.limit)))
             changed.limited = limited is not None
             changed.pool, changed.used, changed.store_key = known.pool, known.used, known.store_key
-            self._by_name[quota] = self._by_id[known.id] = changed
+            self._by_name[quota] = self._by_id[known.id] = self._by_store_key[known.store_key] = changed
 
     def by_id(self, identity: int) -> KnownQuota | None:
         """The quota with that id."""
         return self._by_id[identity] if identity < len(self._by_id) else None
+
+    def by_store_key(self, store_key: bytes) -> KnownQuota | None:
+        """The quota that a store files under that key."""
+        return self._by_store_key.get(store_key)
 
     def forget_idle(self, epoch: int) -> list[int]:
         """Forget what nobody named for IDLE_EPOCHS, or is too much; returns the ids that are free again."""
@@ -105,7 +110,7 @@ class QuotaTable:
             oldest = next(iter(self._by_name.values()))
             if oldest.used > epoch - IDLE_EPOCHS and len(self._by_name) <= QUOTAS_MAX:
                 break
-            del self._by_name[oldest.quota]
+            del self._by_name[oldest.quota], self._by_store_key[oldest.store_key]
             self._by_id[oldest.id] = None
             freed.append(oldest.id)
         self._free.extend(freed)

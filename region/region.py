@@ -35,6 +35,7 @@ from apportion.region.events import (
     SwapRegister,
 )
 from apportion.region.store import Store
+from apportion.region.sums import LABELS_BACK, Sums
 
 log = structlog.get_logger("apportion.region")
 
@@ -43,6 +44,12 @@ OUTBOX_MAX = 4_096
 
 POLL_MAX_S = 0.25
 """The authority is polled at least this often, so that a clock that was adjusted is noticed soon."""
+
+SUM_S = 0.5
+"""Labels are judged this often, so that each is judged, and none long after its reports are due."""
+
+LABELS_MAX = 8
+"""Labels judged at a time, after the process was held up."""
 
 Message = ToEdge | ToAllocator
 
@@ -96,6 +103,8 @@ class Region:
         self._sessions = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._poller: asyncio.Task[None] | None = None
+        self._summer: asyncio.Task[None] | None = None
+        self.sums: Sums
 
     @property
     def authority(self) -> Authority:
@@ -110,15 +119,18 @@ class Region:
         version = await self.store.rules_version(self._ruleset.digest)
         rules = Rules(version, self._texts)
         self._authority = Authority(rules, self._ruleset, register, secrets.randbits(63))
+        self.sums = Sums(self._authority.table)
         self.feed(Polled())
+        self._summer = asyncio.create_task(self._add_up())
         self._poller = asyncio.create_task(self._poll())
 
     async def stop(self) -> None:
         """End every stream after what is queued, let store calls under way finish, close the store."""
         for outbox in self._outboxes.values():
             outbox.end()
-        if self._poller is not None:
-            self._poller.cancel()
+        for task in (self._poller, self._summer):
+            if task is not None:
+                task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.store.close()
 
@@ -201,6 +213,21 @@ class Region:
                 return await self._first_register()
             return created
         return register
+
+    async def _add_up(self) -> None:
+        """Once a second, compare what all edges and replicas admitted with what the limits entitle to."""
+        while True:
+            await asyncio.sleep(SUM_S)
+            label = self.authority.tick(self.store.now_ns()).epoch - LABELS_BACK
+            first = max(self.sums.judged + 1, label - LABELS_MAX + 1)
+            try:
+                rows = await self.store.rolled_up(first) if first <= label else ()
+            except StoreError as error:
+                log.error("store_failed", operation="rolled_up", reason=str(error))
+                continue
+            for each in range(first, label + 1):
+                for note in self.sums.judge(each, rows, len(self.authority.edges)):
+                    self._perform(note)
 
     async def _poll(self) -> None:
         while True:

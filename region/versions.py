@@ -24,6 +24,7 @@ class Lookup:
     def find(self, quota: Quota) -> Limited | None:
         """The rule of a quota and its limit; None when nothing limits it."""
         rule = self.rules.get((quota.domain, quota.rule))
+        rule = rule.for_encoded_key(quota.key) if rule is not None else None
         if rule is None or not isinstance(rule.limit, RateLimit):
             return None
         return rule, rule.limit

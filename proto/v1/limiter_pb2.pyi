@@ -66,6 +66,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """There is no room to count a further key."""
     REASON_PENDING: _Reason.ValueType  # 5
     """It is a shadow rule, which refuses nobody: the region was asked, and nobody waits for what it says."""
+    REASON_UNLISTED: _Reason.ValueType  # 6
+    """The tenant is on no plan, and the rules refuse such tenants, however long they wait."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Why a rule refused."""
@@ -82,6 +84,8 @@ REASON_KEYS_FULL: Reason.ValueType  # 4
 """There is no room to count a further key."""
 REASON_PENDING: Reason.ValueType  # 5
 """It is a shadow rule, which refuses nobody: the region was asked, and nobody waits for what it says."""
+REASON_UNLISTED: Reason.ValueType  # 6
+"""The tenant is on no plan, and the rules refuse such tenants, however long they wait."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final

@@ -1891,6 +1891,14 @@ class RuleTotals(_message.Message):
     OFFERED_FIELD_NUMBER: _builtins.int
     ADMITTED_FIELD_NUMBER: _builtins.int
     CROSSINGS_FIELD_NUMBER: _builtins.int
+    ENFORCE_FIELD_NUMBER: _builtins.int
+    LIMIT_UNITS_FIELD_NUMBER: _builtins.int
+    LIMIT_PERIOD_NS_FIELD_NUMBER: _builtins.int
+    BOUND_FIELD_NUMBER: _builtins.int
+    WORST_OVERSHOOT_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    OFFERED_LATEST_FIELD_NUMBER: _builtins.int
+    ADMITTED_LATEST_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """Domain of the rule."""
     rule: _builtins.str
@@ -1903,6 +1911,22 @@ class RuleTotals(_message.Message):
     """Admitted cost, units: what edges reported as spent, and what was decided here."""
     crossings: _builtins.int
     """Crossings that carried at least one member of this rule."""
+    enforce: Global___Enforce.ValueType
+    """How the rule is enforced."""
+    limit_units: _builtins.int
+    """What is allowed in one period of the limit, units, of each key."""
+    limit_period_ns: _builtins.int
+    """The period of the limit, nanoseconds; 0 = there is no limit."""
+    bound: _builtins.int
+    """The most that one label of one key can be over, units; absent = no number bounds it."""
+    worst_overshoot: _builtins.int
+    """The most that one label of one key was over since this replica started, units rounded up."""
+    state: Global___RuleState.ValueType
+    """How far what it says can be trusted."""
+    offered_latest: _builtins.int
+    """Offered cost of the latest report of every edge, units: about one second's."""
+    admitted_latest: _builtins.int
+    """Units of the last label whose reports are all due."""
     def __init__(
         self,
         *,
@@ -1911,11 +1935,21 @@ class RuleTotals(_message.Message):
         offered: _builtins.int = ...,
         admitted: _builtins.int = ...,
         crossings: _builtins.int = ...,
+        enforce: Global___Enforce.ValueType = ...,
+        limit_units: _builtins.int = ...,
+        limit_period_ns: _builtins.int = ...,
+        bound: _builtins.int | None = ...,
+        worst_overshoot: _builtins.int = ...,
+        state: Global___RuleState.ValueType = ...,
+        offered_latest: _builtins.int = ...,
+        admitted_latest: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_bound", b"_bound", "bound", b"bound"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted", b"admitted", "crossings", b"crossings", "domain", b"domain", "offered", b"offered", "rule", b"rule"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bound", b"_bound", "admitted", b"admitted", "admitted_latest", b"admitted_latest", "bound", b"bound", "crossings", b"crossings", "domain", b"domain", "enforce", b"enforce", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "offered", b"offered", "offered_latest", b"offered_latest", "rule", b"rule", "state", b"state", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__bound: _TypeAlias = _typing.Literal["bound"]  # noqa: Y015
+    _WhichOneofArgType__bound: _TypeAlias = _typing.Literal["_bound", b"_bound"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__bound) -> _WhichOneofReturnType__bound | None: ...
 
 Global___RuleTotals: _TypeAlias = RuleTotals  # noqa: Y015

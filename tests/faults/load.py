@@ -18,6 +18,7 @@ RATES = {
     "odd": 22,
     "pair": 15,
     "part": 48,
+    "planned": 60,
     "shade": 25,
     "slow": 2,
     "spread": 160,
@@ -38,6 +39,7 @@ TOGETHER = (
     ("both", "hundred"),
     ("exact", "spread"),
     ("exact", "shade"),
+    ("planned", "exact"),
     ("hundred", "shade", "veil"),
 )
 

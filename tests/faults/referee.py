@@ -160,7 +160,7 @@ class Referee:
 
     def meter(self, name: str, key: tuple[str, ...] = ("k",)) -> Meter:
         """The meter of one quota over all labels."""
-        limited = rule(name)
+        limited = rule(name).for_key(key)
         assert isinstance(limited.limit, RateLimit)
         meter = Meter(limited.limit, limited.divided)
         labels = self.spent[name, key]

@@ -1,5 +1,5 @@
-"""The rules of the fault world: divided leases, undivided ones, region rules that drain fast and slowly, no limit, and
-shadows.
+"""The rules of the fault world: divided leases, undivided ones, region rules that drain fast and slowly, no limit, shadows,
+and limits of plans.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ TEXT = """
 version: 1
 domain: api
 edges_max: 8
+plans: {small: {some: {rate: 5/s}}, large: {some: {rate: 60/s}}}
+tenants: {k: large, k3: small}
+unlisted_tenants: refuse
 rules:
   - {name: both, match: {b: "*"}, key: [b], limit: {rate: 80/s}, enforce: edge+region, slack: 20%,
      when_unavailable: [deny]}
@@ -36,6 +39,8 @@ rules:
      when_unavailable: [keep_share for 30s, deny]}
   - {name: odd, match: {o: "*"}, key: [o], limit: {rate: 45/2s}, enforce: lease, when_unavailable: [deny]}
   - {name: pair, match: {p: "*"}, key: [p], limit: {rate: 30/2s}, enforce: lease, when_unavailable: [deny]}
+  - {name: planned, match: {tenant: "*"}, key: [tenant], limit: {from_plan: some}, enforce: lease,
+     when_unavailable: [deny]}
   - {name: shade, match: {e: "*"}, key: [e], limit: {rate: 25/s}, enforce: region, when_unavailable: [deny],
      shadow: true}
   - {name: slow, match: {s: "*"}, key: [s], limit: {rate: 120/min, burst: 20}, enforce: region,
@@ -62,4 +67,4 @@ def rule(name: str) -> Rule:
 
 def application(name: str, cost: int = 1, key: str = "k") -> Application:
     """A request for that rule."""
-    return Application(rule(name), (key,), cost)
+    return Application(rule(name).for_key((key,)), (key,), cost)

@@ -144,6 +144,7 @@ def _rule_report(rule: Rule, bound: Bound) -> dict[str, Any]:
         "when_unavailable": [stages_text((stage,)) for stage in rule.when_unavailable],
         "shadow": rule.shadow,
         "counts": rule.counts,
+        "plan": rule.plan or None,
         "deadline_ms": rule.deadline_ns / 1e6,
         "bound": bound.units,
         "bound_sentence": bound.sentence,
@@ -173,7 +174,7 @@ def _print_report(rules: RuleSet, store: StoreKind | None, requests: list[dict[s
         _say(console, f"domain {domain.name}: {_counted(len(domain.rules), 'rule')}{edges}", style="bold")
         console.print(_table(domain, store, rules.edges_max))
         for rule in _sorted(domain):
-            console.print(Text.assemble((rule.name, "bold"), ": ", bound_of(rule, store, rules.edges_max).sentence))
+            console.print(Text.assemble((_label(rule), "bold"), ": ", bound_of(rule, store, rules.edges_max).sentence))
         for crossing in crossings(domain, CROSSINGS_SHOWN_MAX):
             _say(console, _crossing_text(crossing), style="yellow")
         for request in requests:
@@ -211,7 +212,7 @@ def _table(domain: Domain, store: StoreKind | None, edges_max: int | None) -> Ta
         units = bound_of(rule, store, edges_max).units
         undivided = " (undivided)" if limit and rule.enforce.value == "lease" and not rule.divided else ""
         table.add_row(
-            Text(rule.name + (" (shadow)" if rule.shadow else "")),
+            Text(_label(rule)),
             Text(rule.enforce.value + undivided if limit else "-"),
             Text(limit_text(rule)),
             str(limit.burst) if limit else "-",
@@ -282,7 +283,12 @@ def _domains(rules: RuleSet) -> list[Domain]:
 
 
 def _sorted(domain: Domain) -> list[Rule]:
-    return sorted(domain.rules, key=lambda rule: rule.name)
+    """The rules by name, each as it is on every plan."""
+    return [on_plan for rule in sorted(domain.rules, key=lambda rule: rule.name) for on_plan in rule.on_plans]
+
+
+def _label(rule: Rule) -> str:
+    return rule.name + (f" ({rule.plan})" if rule.plan else "") + (" (shadow)" if rule.shadow else "")
 
 
 def _counted(number: int, noun: str) -> str:
