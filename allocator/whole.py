@@ -17,6 +17,10 @@ FLOOR_DIVISOR = 20
 """A floor is a 20th of the even part, and at least one unit: an edge that was given nothing would count as new."""
 
 
+SMALL_DIVISOR = 10
+"""Edges that want less than the fair level get it before others' base demand, up to a 10th of the quota (design 5.9)."""
+
+
 class Mode(IntEnum):
     """How a quota is divided."""
 
@@ -32,7 +36,7 @@ def divide_whole(units: Integers, starts: Indexes, base: Integers, want: Floats,
     ceiling = np.repeat(units, counts).astype(np.float64)
     capacity = units.astype(np.float64)
     amounts = np.repeat(_floors(units, counts) if floored else np.zeros(len(units)), counts)
-    for asked in (base.astype(np.float64), want):
+    for asked in (_with_small(units, starts, base.astype(np.float64), want), want):
         missing = np.maximum(np.minimum(asked, ceiling) - amounts, 0.0)
         left = np.maximum(capacity - row_sums(starts, amounts), 0.0)
         amounts = amounts + water_fill(starts, missing, left).amounts
@@ -43,6 +47,21 @@ def divide_whole(units: Integers, starts: Indexes, base: Integers, want: Floats,
     parts = np.where(np.repeat(total, counts) > 0, (by_demand + evenly) / 2, evenly)
     slices = round_exact(starts, amounts + np.repeat(left, counts) * parts)
     return _settle(units, starts, slices)
+
+
+def _with_small(units: Integers, starts: Indexes, base: Floats, want: Floats) -> Floats:
+    """Base demand, and what small edges want beyond theirs, the smallest first, as far as there is room for them."""
+    counts = np.diff(starts)
+    row_of = np.repeat(np.arange(len(units)), counts)
+    small = want <= np.repeat(water_fill(starts, want, units.astype(np.float64)).level, counts)
+    extra = np.where(small, np.maximum(want - base, 0.0), 0.0)
+    order = np.lexsort((want, row_of))
+    before = np.cumsum(extra[order]) - extra[order]
+    before -= np.repeat(before[starts[:-1]], counts)
+    room = np.repeat(units / SMALL_DIVISOR, counts)
+    raised = base.copy()
+    raised[order] += np.clip(room - before, 0.0, extra[order])
+    return raised
 
 
 def _floors(units: Integers, counts: Indexes) -> Floats:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from apportion.core.bounds import bound_of
 from apportion.core.key import key_text
-from apportion.core.limit import RateLimit
 from apportion.core.messages import EpochKind
 from apportion.core.meter import Meter
 from apportion.core.rule import Enforce
@@ -17,11 +15,12 @@ from apportion.region.quotas import KnownQuota
 from apportion.region.reading import (
     ASKED_MAX,
     asked_for,
+    bound_units,
     describe,
     heaviest,
+    largest_limit,
     metered,
     offered_of,
-    store_kind,
     tell_used,
 )
 from apportion.region.region import Region
@@ -101,12 +100,12 @@ def _tell_rules(region: Region, response: region_pb2.ExplainResponse, offered: d
             offered_latest=latest[name],
             admitted_latest=summed.admitted if summed.label == region.sums.judged else 0,
         )
-        if isinstance(rule.limit, RateLimit):
-            told.limit_units, told.limit_period_ns = rule.limit.units, rule.limit.period_ns
-        bound = bound_of(rule, store_kind(region), authority.ruleset.edges_max)
-        if bound.units is not None:
-            told.bound = bound.units
-        told.state = region_pb2.RULE_STATE_EXACT if bound.units == 0 else region_pb2.RULE_STATE_BOUNDED
+        limit, bound = largest_limit(rule), bound_units(region, rule)
+        if limit is not None:
+            told.limit_units, told.limit_period_ns = limit.units, limit.period_ns
+        if bound is not None:
+            told.bound = bound
+        told.state = region_pb2.RULE_STATE_EXACT if bound == 0 else region_pb2.RULE_STATE_BOUNDED
 
 
 def _fits(known: KnownQuota, request: region_pb2.ExplainRequest) -> bool:

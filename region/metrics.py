@@ -9,9 +9,8 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from apportion.core.bounds import bound_of
 from apportion.region.desk import Totals
-from apportion.region.reading import store_kind
+from apportion.region.reading import bound_units
 from apportion.region.region import Region
 from apportion.region.sums import RuleSum
 
@@ -48,13 +47,13 @@ def _rule_metrics(region: Region) -> Iterator[Metric]:
         "apportion_overshoot_observed_units", "The most that one label was over since the start.", labels=RULE
     )
     state = GaugeMetricFamily("apportion_rule_state", "1 for the state that the rule is in.", labels=(*RULE, "state"))
-    authority, kind = region.authority, store_kind(region)
+    authority = region.authority
     for name, rule in authority.versions.effective.rules.items():
         totals = authority.desk.totals.get(name, Totals())
         offered.add_metric(name, totals.offered)
         crossings.add_metric(name, totals.crossings)
         over.add_metric(name, region.sums.rules.get(name, RuleSum()).worst)
-        units = bound_of(rule, kind, authority.ruleset.edges_max).units
+        units = bound_units(region, rule)
         if units is not None:
             bound.add_metric(name, units)
         for each in STATES:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from apportion.core.bounds import StoreKind, bound_of
 from apportion.core.errors import StoreError
-from apportion.core.key import encode_key
+from apportion.core.key import encode_key, encode_quota
 from apportion.core.limit import RateLimit, ceil_div
 from apportion.core.messages import Quota
 from apportion.core.meter import Meter
@@ -68,11 +68,13 @@ def asked_for(authority: Authority, request: region_pb2.ExplainRequest, epoch: i
     for (domain, name), rule in sorted(authority.versions.effective.rules.items()):
         if name != request.rule or (request.HasField("domain") and domain != request.domain):
             continue
-        if not isinstance(rule.limit, RateLimit) or any(each not in request.dimensions for each in rule.key):
+        if any(each not in request.dimensions for each in rule.key):
             continue
         quota = Quota(domain, name, encode_key([request.dimensions[each] for each in rule.key]))
-        met = next((known for known in authority.table if known.quota == quota), None)
-        found.append(met if met is not None else KnownQuota(UNKNOWN_ID, quota, rule, rule.limit))
+        limited = authority.versions.effective.find(quota)
+        if limited is not None:
+            met = authority.table.by_store_key(encode_quota(domain, name, quota.key))
+            found.append(met if met is not None else KnownQuota(UNKNOWN_ID, quota, *limited))
     return found
 
 
@@ -115,6 +117,20 @@ def _tell_bound(region: Region, rule: Rule, state: region_pb2.QuotaState) -> Non
     state.state = region_pb2.RULE_STATE_EXACT if bound.units == 0 else region_pb2.RULE_STATE_BOUNDED
 
 
+def bound_units(region: Region, rule: Rule) -> int | None:
+    """The most that one label of one key of a rule can be over, on whatever plan; None: no number bounds it."""
+    kind, edges_max = store_kind(region), region.authority.ruleset.edges_max
+    bounds = [bound_of(each, kind, edges_max).units for each in rule.on_plans if isinstance(each.limit, RateLimit)]
+    known = [each for each in bounds if each is not None]
+    return max(known) if known and len(known) == len(bounds) else None
+
+
+def largest_limit(rule: Rule) -> RateLimit | None:
+    """The limit that gives most of those of the rule's plans; None: it has none."""
+    limits = [each.limit for each in rule.on_plans if isinstance(each.limit, RateLimit)]
+    return max(limits, key=lambda limit: limit.per_second, default=None)
+
+
 def store_kind(region: Region) -> StoreKind:
     """What keeps the counters."""
     return StoreKind.SQLITE if isinstance(region.store, SqliteStore) else StoreKind.MEMORY
@@ -126,6 +142,9 @@ async def tell_used(region: Region, pairs: Iterable[tuple[KnownQuota, region_pb2
     left_ns = authority.tick(now_ns).left_ns
     undivided = []
     for known, state in pairs:
+        if known.rule.local:
+            state.reset_reason = "each edge counts by itself, and tells what it admitted once a second"
+            continue
         if not known.rule.divided:
             undivided.append((known, state))
             continue

@@ -1914,7 +1914,7 @@ class RuleTotals(_message.Message):
     enforce: Global___Enforce.ValueType
     """How the rule is enforced."""
     limit_units: _builtins.int
-    """What is allowed in one period of the limit, units, of each key."""
+    """What is allowed in one period of the limit, units, of each key; of a limit by plan the largest."""
     limit_period_ns: _builtins.int
     """The period of the limit, nanoseconds; 0 = there is no limit."""
     bound: _builtins.int

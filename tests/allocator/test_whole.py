@@ -40,8 +40,8 @@ def test_base_demand_comes_before_its_spread_and_the_rest_is_half_by_demand_half
 
 
 def test_in_overload_it_is_max_min_on_base_demand() -> None:
-    """The greedy ones share what the small one leaves."""
-    assert one(100, [500, 500, 10], [600.0, 600.0, 12.0]) == [45, 45, 10]
+    """The greedy ones share what the small one leaves, which has what it wants and not only its base (design 5.9)."""
+    assert one(100, [500, 500, 10], [600.0, 600.0, 12.0]) == [44, 44, 12]
 
 
 def test_a_floor_is_given_to_all_even_in_overload() -> None:

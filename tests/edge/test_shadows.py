@@ -4,12 +4,16 @@ from apportion.core.decision import Decision, Reason
 from apportion.core.messages import Acquire
 from apportion.core.request import Application
 from apportion.edge import verdicts
+from apportion.edge.agent import Agent
 from apportion.edge.asking import Answer
+from apportion.edge.counted import Counted
 from apportion.edge.counts import Counts
+from apportion.edge.edge import Edge
 from apportion.edge.events import Send
 from apportion.edge.limiter_answer import from_response, to_response
 from tests.faults.network import MS
-from tests.faults.rules import application
+from tests.faults.referee import quota_key
+from tests.faults.rules import application, load
 from tests.faults.world import Options, World
 
 
@@ -99,3 +103,28 @@ def test_over_the_wire_a_shadow_is_told_as_one() -> None:
     assert [(v.shadow, v.reason) for v in told.verdicts] == [
         (False, None), (True, Reason.OVER_LIMIT), (True, Reason.PENDING),
     ]  # fmt: skip
+
+
+def test_nothing_is_asked_for_a_shadow_of_a_request_that_is_refused_or_peeked() -> None:
+    """As if it were enforced: such a request charges nothing anywhere."""
+    world = World(1, Options(edges=1, allocators=1))
+    world.start()
+    world.run(2)
+    node = world.edges[0]
+    refused = (application("exact", 2**40), application("shade"), application("veil"))
+    assert isinstance(node.agent.ask(refused, node.now_ns), Decision)
+    peeked = (application("shade"), application("veil"))
+    assert isinstance(node.agent.ask(peeked, node.now_ns, peek=True), Decision)
+    assert not any(
+        isinstance(getattr(each, "message", None), Acquire) for each in node.agent.step(node.poll(), node.now_ns)
+    )
+    world.run(3)
+    assert not any(key.startswith(quota_key(name, ())) for name in ("shade", "veil") for key, _ in world.rollup())
+
+
+def test_late_verdicts_of_an_edge_are_counted_where_its_decisions_are() -> None:
+    """Whoever counts its decisions is told."""
+    edge = Edge(Agent("e", "here", 1, load), ["127.0.0.1:1"])
+    counted = Counted(edge)
+    edge.shadowed(verdicts.passed(application("shade", 2), charged=True))
+    assert counted.counts.rules["api", "shade"].admitted == 2
