@@ -120,8 +120,8 @@ def _read_counts(rule: Section) -> str | None:
     if not _RULE_NAME.fullmatch(measure) or len(measure) > MEASURE_NAME_MAX:
         rule.refuse(
             "counts",
-            f"found {shown(measure)}; a measure has letters, digits, `-`, `_` and `.`, begins with a letter or digit, has "
-            f"at most {MEASURE_NAME_MAX} characters",
+            f"found {shown(measure)}; a measure has letters, digits, `-`, `_` and `.`, begins with a letter or digit, "
+            f"has at most {MEASURE_NAME_MAX} characters",
         )
         return None
     if get_close_matches(measure.lower(), [REQUESTS], cutoff=0.85):

@@ -1,5 +1,5 @@
-"""The rules of the fault world: divided leases, undivided ones, region rules that drain fast and slowly, no limit, shadows,
-and limits of plans.
+"""The rules of the fault world: divided leases, undivided ones, region rules that drain fast and slowly, no limit,
+shadows, limits of plans, thresholds at the edge.
 """
 
 from __future__ import annotations
