@@ -8,13 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from apportion.allocator.demand import Cells
 from apportion.allocator.division import QUOTA_UNITS_MAX, divide, split_pool
 from apportion.allocator.fill import Floats, Indexes, Integers, row_sums
+from apportion.allocator.holding_back import pin, reserve, with_held
+from apportion.allocator.silence import Held
 from apportion.allocator.whole import Mode, divide_whole, for_all, pick
 from apportion.core.limit import EPOCH_NS, RateLimit
-from apportion.core.messages import Column, Plan, Quota
+from apportion.core.messages import Column, Plan, Quota, no_ids, no_units
 from apportion.core.rule import Rule, RuleSet
 from apportion.core.threshold import with_slack
 
@@ -41,7 +44,7 @@ class Limits:
         self._by_plan = {
             (rule.domain, rule.name): rule for d in rules.domains.values() for rule in d.rules if rule.by_plan
         }
-        self._of_quota: Indexes = np.zeros(0, np.int64)
+        self._of_quota: Indexes = np.full(0, -1, np.int64)
         for domain in rules.domains.values():
             for rule in (on_plan for each in domain.rules for on_plan in each.on_plans):
                 worth = _worth(rule)
@@ -53,11 +56,16 @@ class Limits:
         return self._name(quota) in self._of_rule
 
     def set(self, identity: int, quota: Quota) -> None:
-        """`identity` means `quota` from here on, which must be one that is divided."""
+        """`identity` means `quota` from here on."""
         if identity >= len(self._of_quota):
-            more = np.zeros(max(identity + 1 - len(self._of_quota), len(self._of_quota)), np.int64)
+            more = np.full(max(identity + 1 - len(self._of_quota), len(self._of_quota)), -1, np.int64)
             self._of_quota = np.concatenate([self._of_quota, more])
-        self._of_quota[identity] = self._of_rule[self._name(quota)]
+        self._of_quota[identity] = self._of_rule.get(self._name(quota), -1)
+
+    def divided(self, quotas: Indexes) -> npt.NDArray[np.bool_]:
+        """Which of `quotas`, all of them set, are to be divided."""
+        divided: npt.NDArray[np.bool_] = self._of_quota[quotas] >= 0
+        return divided
 
     def _name(self, quota: Quota) -> tuple[str, str, str]:
         """Which rule is meant, as it is on the plan of the quota's tenant."""
@@ -102,17 +110,22 @@ def make_plan(
     cells: Cells,
     attached: Attached,
     live: tuple[int, ...] = (),
+    held: Held | None = None,
 ) -> Planned:
     """Divide `epoch`: every quota that has cells, each edge's slices and each replica's part of the pools, complete.
 
-    `live`: the edges that take part, whether they have cells or not.
+    `live`: the edges that take part, whether they have cells or not. `held`: what silent edges may still spend.
     """
     modes = limits.modes(cells.quotas)
     pooled = cells if not modes.any() else pick(cells, modes == Mode.POOLED)
+    if held is not None:
+        pooled = with_held(pooled, held)
     units = limits.units(pooled.quotas, epoch)
-    division = divide(units, pooled.starts, pooled.base)
+    reserved = reserve(pooled, units, held) if held is not None else np.zeros(len(units), np.int64)
+    division = divide(units - reserved, pooled.starts, pooled.base)
     parts = split_pool(division.pool, _demand_by_replica(units, pooled, attached))
-    given = _by_edge(pooled, division.slices)
+    slices, left = pin(pooled, division.slices, reserved, held) if held is not None else (division.slices, reserved)
+    given = _by_edge(pooled, slices)
     contended = int(np.isfinite(division.level).sum())
     for mode in (Mode.WHOLE, Mode.FLOORED):
         if (modes == mode).any():
@@ -127,8 +140,13 @@ def make_plan(
         for replica, part in zip(attached.replicas, parts, strict=True)
         if len(named)
     ]
-    plan = Plan(generation, epoch, rules_version, (), tuple(columns))
-    return Planned(plan, cells.quotas, len(cells.base), contended)
+    back = (named[left > 0], left[left > 0].astype(np.uint64))
+    slowed = (no_ids(), no_units())
+    if held is not None:
+        slowed = (held.slowed_quotas.astype(np.uint32), held.slowed_units.astype(np.uint64))
+    plan = Plan(generation, epoch, rules_version, (), tuple(columns), *back, *slowed)
+    quotas = np.union1d(cells.quotas, np.concatenate([named, slowed[0]]).astype(np.int64)) if held else cells.quotas
+    return Planned(plan, quotas, len(cells.base), contended)
 
 
 def _whole(

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from apportion.core.bounds_edge import edge_sentences, edge_units, threshold_sentence
+from apportion.core.bounds_stages import degraded_units, stages_sentence
 from apportion.core.limit import DIVIDED_UNITS_MIN, EPOCH_NS, RateLimit, Unlimited
-from apportion.core.quantities import duration_text, period_text
+from apportion.core.quantities import period_text
 from apportion.core.rule import Enforce, Rule
 
 
@@ -23,7 +24,8 @@ class StoreKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The most that one epoch can be over, by label: `units` (None: there is no limit to be over), and why, in words.
+    """The most that one epoch can be over, by label: `units`, and why, in words. None: nothing bounds it, since there
+    is no limit, or `when_unavailable` allows.
 
     `units` holds for any failure of any process or link; on a store that forgets, for one restart of the region in an
     epoch.
@@ -47,16 +49,33 @@ def bound_of(rule: Rule, store: StoreKind | None = None, edges_max: int | None =
         return Bound(0, "A rate of 0: every cost is refused at once, everywhere. By label: over by at most 0.")
     if rule.local:
         return Bound(edge_units(rule, limit), " ".join(edge_sentences(rule, limit)))
-    units = limit.burst if store is StoreKind.MEMORY else 0
-    cause = "when the region restarts once in an epoch, else by 0" if units else "whatever fails"
+    degraded = degraded_units(rule, limit)
+    units = None if degraded is None else degraded + (limit.burst if store is StoreKind.MEMORY else 0)
     parts = [
-        f"By label: over by at most {units}, {cause}.",
+        _by_label(units, degraded),
         _true_second(rule, limit, edges_max),
         _crossing(rule, limit),
-        _when_unavailable(rule),
+        stages_sentence(rule, limit),
         _store(limit, store),
     ]
     return Bound(units, " ".join(parts))
+
+
+def _by_label(units: int | None, degraded: int | None) -> str:
+    if units is None:
+        return (
+            "By label: no bound while the region is unavailable, since `when_unavailable` has `allow`; else over by 0."
+        )
+    cause = "whatever fails"
+    if degraded:
+        cause = "by edges that are cut off from the region"
+    if units != degraded:
+        cause = (
+            f"{cause}, and when the region restarts once in an epoch"
+            if degraded
+            else ("when the region restarts once in an epoch, else by 0")
+        )
+    return f"By label: over by at most {units}, {cause}."
 
 
 def limit_text(rule: Rule) -> str:
@@ -71,9 +90,9 @@ def _true_second(rule: Rule, limit: RateLimit, edges_max: int | None) -> str:
     a_hundredth = -(-limit.units * EPOCH_NS // limit.period_ns // 100)
     edges = f" (at most {edges_max})" if edges_max is not None else ""
     return (
-        f"In a true second, in addition: e x {_per_second(limit)} (e is the largest error of an edge's epochs, measured "
-        f"and exported; 10 ms of it are {a_hundredth} units), one borrowed chunk per edge{edges}, the sum of the slices' "
-        f"depths above the burst where slices are small, and {limit.burst} (the burst) where an epoch turns direct."
+        f"In a true second, in addition: e x {_per_second(limit)} (e is the largest error of an edge's epochs, "
+        f"measured and exported; 10 ms of it are {a_hundredth} units), one borrowed chunk per edge{edges}, the sum of "
+        f"the slices' depths above the burst where slices are small, and {limit.burst} (the burst) where an epoch turns direct."
     )
 
 
@@ -88,12 +107,6 @@ def _crossing(rule: Rule, limit: RateLimit) -> str:
     if rule.enforce is Enforce.EDGE_REGION:
         return threshold_sentence(rule, limit)
     return "Crosses on every request, batched."
-
-
-def _when_unavailable(rule: Rule) -> str:
-    waits = duration_text(rule.deadline_ns)
-    idle = ", and a killed edge leaves nothing idle" if rule.divided else ""
-    return f"While the region is unavailable, or has not answered within {waits}: deny, which adds 0{idle}."
 
 
 def _store(limit: RateLimit, store: StoreKind | None) -> str:

@@ -148,8 +148,8 @@ class Engine:
         self._shadows.sweep(now_ns, steps)
 
     def _start_over(self, plan: Part, cost: int | None, now_ns: int, seen: Seen) -> Decision:
-        """Leave to `_settle` what the fast path has no answer to: a bucket that is closed, as in a `Detour`, or ahead of
-        `now_ns`.
+        """Leave to `_settle` what the fast path has no answer to: a bucket that is closed, as in a `Detour`, or is
+        ahead of `now_ns`.
         """
         _take_back(seen)
         return self._settle(chain(plan), _costs(plan, cost), now_ns, peek=False)

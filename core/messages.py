@@ -319,8 +319,7 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The division of `epoch`, complete. Sum over columns + `held_*` = Q_k for every divided quota that it names.
-    `held_*` is what silent edges may still spend; `slowed_*` the same of quotas that are not divided, whose buckets fill
-    by so much less in the epoch.
+    `held_*`: what silent edges may still spend; `slowed_*` the same of undivided quotas, whose buckets fill so much less.
     """
 
     generation: int
@@ -380,8 +379,8 @@ class Demand:
 class Remembered:
     """What a replica remembers of the edge with that id: its last slices, and its last sign of life.
 
-    `reported_epoch` is that of its latest report (before the first: the one before it attached), `gone_epoch` the one in
-    which its stream ended, None while it is open. `left`: in good order, so it spends nothing more.
+    `reported_epoch` is that of its latest report (before the first: the one before it attached), `gone_epoch` the one
+    in which its stream ended, None while it is open. `left`: in good order, so it spends nothing more.
     """
 
     edge: str

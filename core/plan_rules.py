@@ -1,4 +1,4 @@
-"""`limit: {from_plan: NAME}`: one entry of the rules read once for each plan, and the rules of all plans made one. Pure."""
+"""`limit: {from_plan: NAME}`: an entry read once for each plan, and the rules of all plans made one. Pure."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ def _limit_name(own: Section, item: MappingNode, plans: Mapping[str, Mapping[str
     if lacking:
         own.refuse(
             "limit",
-            f"`from_plan`: the plan {shown(lacking[0])} has no {shown(value.text)}, and none is neither zero nor unlimited; "
+            f"`from_plan`: the plan {shown(lacking[0])} has no {shown(value.text)}, and none is neither zero nor "
+            "unlimited; "
             "write {rate: 0/s} or {unlimited: true} there",
         )
         return None

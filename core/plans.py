@@ -85,8 +85,8 @@ class Part:
 
 
 class Detour(Part):
-    """Stands in front of a plan that the engine's fast path must leave to the whole one: with a shadow rule, or one that
-    counts another measure than requests.
+    """Stands in front of a plan that the engine's fast path must leave to the whole one: with a shadow rule, or one
+    that counts another measure than requests.
 
     Its bucket is closed for ever, which the fast path meets before it has charged anything; so no other plan pays for
     the question whether it is such a one.

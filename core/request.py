@@ -18,7 +18,7 @@ MEASURE_NAME_MAX = 64
 """Characters of a measure's name."""
 
 Cost = int | Mapping[str, int] | None
-"""What a request costs: units by measure, or one number for `requests`, 0 = a peek at all rules; None = nothing said."""
+"""What a request costs: units by measure, or one number for `requests` (0 a peek at all rules); None: nothing said."""
 
 
 @dataclass(frozen=True, slots=True)

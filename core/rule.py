@@ -27,6 +27,9 @@ class Enforce(Enum):
 class Fallback(Enum):
     """One stage of `when_unavailable`. The value is the word of the rules file."""
 
+    KEEP_SHARE = "keep_share"  # the last slice, without slack or burst
+    FAIR_SHARE = "fair_share"  # floor(Q / edges_max)
+    ALLOW = "allow"
     DENY = "deny"
 
 

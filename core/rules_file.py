@@ -23,6 +23,7 @@ from apportion.core.rule_entry import DEADLINE_NS_DEFAULT, Defaults, read_deadli
 from apportion.core.rule_fields import Section
 from apportion.core.rule_limit import Costs, read_cost
 from apportion.core.rule_match import name_problem
+from apportion.core.rule_stages import missing_edges_max
 from apportion.core.rules_vocabulary import DEFAULTS, RULE, RULE_LATER, TOP, TOP_LATER
 from apportion.core.tenancy import REFUSE
 from apportion.core.tenancy_file import TABLE, TenancyDraft
@@ -86,6 +87,7 @@ def parse_rules(texts: Sequence[tuple[str, str]]) -> RuleSet:
     for found in reports:
         problems += sorted(found, key=lambda problem: problem.place.line)
     for draft in drafts.values():
+        problems += missing_edges_max(draft.rules, draft.edges_max[0] if draft.edges_max else None)
         draft.rules = finish_rules(draft.rules, draft.edges_max[0] if draft.edges_max else None, problems)
         problems += _find_duplicates(draft)
     if problems:

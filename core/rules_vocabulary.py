@@ -50,7 +50,6 @@ LIMIT_LATER = ("allowance", "quota", "anchor", "time_zone", "week_starts_on", "m
 COST = ("default", "max")
 
 ENFORCE_LATER = ()
-FALLBACKS_LATER = ("keep_share", "fair_share", "allow")
 
 HOW_TO_CHOOSE_ENFORCE = (
     "missing, and there is no default because choosing it is the design: what does it cost to be wrong for a few "
@@ -73,7 +72,8 @@ HOW_TO_CHOOSE_EDGES_MAX = (
 )
 HOW_TO_CHOOSE_WHEN_UNAVAILABLE = (
     "missing, and there is no default because choosing it is the design: what happens while the region cannot be "
-    "reached? protecting something fragile usually ends in deny, a courtesy usually in allow. This version has `[deny]`"
+    "reached? protecting something fragile usually ends in deny, a courtesy usually in allow; before that, stages "
+    "may spend a share, such as [keep_share for 30s, fair_share for 5m, deny]"
 )
 NONE_ZERO_UNLIMITED = (
     "none, zero and unlimited are three different things: {rate: 100/s} allows so much, {rate: 0/s} refuses "

@@ -1,7 +1,7 @@
 """Which plan each tenant is on, and what a rule is for it: the rule itself, with the limit of that plan. Pure.
 
-A rule whose limit comes from a plan is one rule for matching and one for each plan for deciding: `Rule.for_key` gives the
-one that counts, wherever a quota is made: engine, edge, region, allocator. All of them are checked when the file is read.
+A rule whose limit comes from a plan is one rule for matching and one for each plan for deciding: `Rule.for_key` gives
+the one that counts, wherever a quota is made: engine, edge, region, allocator. All are checked when the file is read.
 """
 
 from __future__ import annotations

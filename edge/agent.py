@@ -29,11 +29,14 @@ from apportion.core.messages import (
     Welcome,
 )
 from apportion.core.request import Application
+from apportion.core.rule import RuleSet
 from apportion.edge import verdicts as say
 from apportion.edge.crossing import RETRY_NS, unanswered
 from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled, Shadowed
+from apportion.edge.fallback import Fallbacks
 from apportion.edge.holding import Holding
 from apportion.edge.holdings import Holdings
+from apportion.edge.kept import Kept
 from apportion.edge.lanes import Lanes
 from apportion.edge.part import Part
 from apportion.edge.reporting import LATEST_NS, Reports, columns, encode
@@ -62,7 +65,8 @@ class Agent:
         self._holdings = Holdings(self.clock)
         self._crossings = Lanes()
         self._reports = Reports()
-        self._requests = Requests(self.clock, self._holdings, self._reports)
+        self.fallbacks = Fallbacks(self.clock, self._holdings, self._reports)
+        self._requests = Requests(self.clock, self._holdings, self._reports, self.fallbacks)
         self._tickets = count(1)
         self._shadows = Shadows(self._requests, self._crossings, self._tickets)
 
@@ -78,8 +82,30 @@ class Agent:
 
     @property
     def ready(self) -> bool:
-        """Whether the region has been heard on the present stream and rules are in force."""
-        return self._attached and self.rules is not None
+        """Whether rules are in force: while the region is away, they say what happens."""
+        return self.rules is not None
+
+    @property
+    def attached(self) -> bool:
+        """Whether the region has been heard on the present stream."""
+        return self._attached
+
+    def boot(self, kept: Kept, ruleset: RuleSet, now_ns: int) -> None:
+        """Begin with what was kept for the case that the region is away; the region's own word replaces it."""
+        assert self.rules is None, "only before the region was heard"
+        self._ruling.begin(kept.rules, ruleset)
+        self._holdings.restore(dict(kept.slices))
+        self.fallbacks.boot(kept.silent_ns, now_ns)
+        self.clock.begin_provisionally(now_ns)
+        self._roll(now_ns)
+
+    def keep(self, now_ns: int) -> Kept | None:
+        """What a later process of this edge would boot with; None before the first rules."""
+        epoch = self._roll(now_ns)
+        if self.rules is None or epoch is None:
+            return None
+        slices = self._holdings.last_slices(epoch)
+        return Kept(self.edge, self.rules, tuple(slices.items()), self.fallbacks.silent_ns(now_ns))
 
     @property
     def holdings(self) -> int:
@@ -112,7 +138,8 @@ class Agent:
         parts = self._requests.check(applications, epoch, now_ns)
         crosses = any(part.crosses for part in parts)
         if crosses and not self._attached and not any(part.refused for part in parts):
-            self._leave_unanswered(parts)
+            self._leave_unanswered(parts, peek, now_ns)
+            crosses = False
         if any(part.refused for part in parts):
             return self._requests.refuse(parts, peek, epoch, now_ns)
         if not peek:
@@ -123,6 +150,17 @@ class Agent:
         ticket = Ticket(next(self._tickets), parts, peek, epoch, deadline)
         self._crossings.add(ticket)
         return ticket
+
+    def fall_back(self, applications: tuple[Application, ...], now_ns: int, peek: bool = False) -> Decision:
+        """Answer as if nobody who may decide did, each rule by its stage: for a fault of this program (design 4.1)."""
+        epoch = self._roll(now_ns)
+        enforced = tuple(each for each in applications if not each.rule.shadow)
+        if epoch is None or len(enforced) < len(applications):
+            return say.unavailable(applications)
+        parts = self._requests.unchecked(enforced, epoch)
+        self._leave_unanswered(parts, peek, now_ns)
+        finish = self._requests.refuse if any(part.refused for part in parts) else self._requests.admit
+        return finish(parts, peek, epoch, now_ns)
 
     # --- events
 
@@ -229,7 +267,11 @@ class Agent:
         return [*notes, Note("info", "region_attached", (("rules_version", rules.version), ("epoch", tick.epoch)))]
 
     def _observe(self, tick: Tick, now_ns: int) -> None:
+        former = self.clock.provisional_epoch(now_ns)
         self.clock.observe(tick.epoch, tick.left_ns, now_ns)
+        if former is not None:
+            self._reports.relabel((self.clock.known or former) - former)
+        self.fallbacks.hear(now_ns)
         self._roll(now_ns)
 
     def _roll(self, now_ns: int) -> int | None:
@@ -277,13 +319,15 @@ class Agent:
 
     def _unavailable(self, ticket: Ticket, now_ns: int) -> Settled | Shadowed:
         """Nobody decided in time."""
-        self._leave_unanswered(ticket.crossing)
+        self._leave_unanswered(ticket.crossing, ticket.peek, now_ns)
         return self._settle(ticket, now_ns)
 
-    def _leave_unanswered(self, parts: Sequence[Part]) -> None:
+    def _leave_unanswered(self, parts: Sequence[Part], peek: bool, now_ns: int) -> None:
+        """Let each rule's stage answer what the region did not; what passes is spent when the request is admitted."""
+        epoch = self._roll(now_ns) or 0
         for part in parts:
             if part.crosses:
-                part.verdict = say.unanswered(part.application)
+                self.fallbacks.answer(part, peek, epoch, now_ns)
 
     def _settle(self, ticket: Ticket, now_ns: int) -> Settled | Shadowed:
         ticket.settled = True

@@ -88,7 +88,7 @@ class Edge:
 
     @property
     def ready(self) -> bool:
-        """Whether a region answers and rules are in force."""
+        """Whether rules are in force: the region's, or those of before while it is away."""
         return self.agent.ready
 
     @property
@@ -109,7 +109,7 @@ class Edge:
             answer = self.agent.ask(applications, self._clock(), peek)
         except Exception:  # our own fault must still be answered (design 4.1), and be seen
             log.exception("decision_failed")
-            return verdicts.unavailable(applications)
+            return self._answer_failure(applications, peek)
         if isinstance(answer, Decision):
             return answer
         future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
@@ -119,6 +119,14 @@ class Edge:
             asyncio.get_running_loop().call_soon(self._flush)
         return future
 
+    def _answer_failure(self, applications: tuple[Application, ...], peek: bool) -> Decision:
+        """What the rules' stages say, for this program has failed; refused if that fails, too."""
+        try:
+            return self.agent.fall_back(applications, self._clock(), peek)
+        except Exception:
+            log.exception("fallback_failed")
+            return verdicts.unavailable(applications)
+
     def gauges(self) -> Gauges:
         """What a scrape sees beside the counts."""
         return Gauges(
@@ -126,6 +134,7 @@ class Edge:
             crossings=self._crossings,
             tickets_waiting=len(self._futures),
             epoch_error_ns=self.agent.clock.error_ns(),
+            stages=dict(self.agent.fallbacks.counts),
         )
 
     async def readiness_changed(self) -> None:
@@ -154,8 +163,11 @@ class Edge:
 
     def _feed(self, event: Event) -> None:
         now_ns = self._clock()
-        for command in self.agent.step(event, now_ns):
-            self._perform(command)
+        try:
+            for command in self.agent.step(event, now_ns):
+                self._perform(command)
+        except Exception:  # what waits is answered at its deadline all the same, by a later step
+            log.exception("step_failed")
         if self.agent.ready != self._was_ready:
             self._was_ready = self.agent.ready
             self._readiness.set()

@@ -41,6 +41,8 @@ class Holding:
         "backlog",
         "backlog_ns",
         "backlog_told_ns",
+        "beyond",
+        "beyond_epoch",
         "borrowed",
         "borrowed_epoch",
         "budget",
@@ -69,6 +71,8 @@ class Holding:
         self.budget: Budget | None = None
         self.borrowed = 0
         self.borrowed_epoch = 0
+        self.beyond = 0
+        self.beyond_epoch = 0
         self.backlog: int | None = None
         self.backlog_ns = 0
         self.backlog_told_ns = 0
@@ -149,6 +153,29 @@ class Holding:
             self.borrowed += units
         elif epoch > self.borrowed_epoch:
             self.borrowed_epoch, self.borrowed = epoch, units
+
+    # --- degraded answers
+
+    def room(self, epoch: int, share: int) -> int:
+        """Units of `epoch` that may still be spent without anybody's leave, where the edge may spend `share` of it in
+        all: what it spends of a slice of the epoch counts against the share, and the other way round.
+        """
+        part = spent = 0
+        if self.budget is not None and self.budget.epoch == epoch:
+            part = self.budget.part
+            spent = max(part - self.budget.units, 0)
+        return max(max(part, share) - spent - (self.beyond if self.beyond_epoch == epoch else 0), 0)
+
+    def spend_beyond(self, cost: int, epoch: int) -> int:
+        """Spend what `room` named at the same instant, of the slice first; returns the units that no slice covered."""
+        covered = 0
+        if self.budget is not None and self.budget.epoch == epoch:
+            covered = min(self.budget.units, cost)
+            self.budget.take(covered)
+        if self.beyond_epoch != epoch:
+            self.beyond_epoch, self.beyond = epoch, 0
+        self.beyond += cost - covered
+        return cost - covered
 
     # --- what the region said
 

@@ -79,11 +79,27 @@ class Holdings:
             del self._slices[old]
         if slices.epoch == epoch:
             for key in self._used.get(epoch, ()):
-                if self._by_key[key].rule.divided:
+                if self._by_key[key].rule.planned:
                     self._begin(self._by_key[key], epoch)
 
     def _begin(self, holding: Holding, epoch: int) -> None:
         holding.begin(epoch, self._slices[epoch].get(holding.quota), self._clock.start_ns(epoch))
+
+    def last_slice(self, quota: Quota, epoch: int) -> int:
+        """Units of the latest slice of `epoch` or earlier that came here; 0 when there is none."""
+        latest = max((each for each in self._slices if each <= epoch), default=None)
+        return 0 if latest is None else self._slices[latest].get(quota, 0)
+
+    def last_slices(self, epoch: int) -> dict[Quota, int]:
+        """All of them."""
+        latest = max((each for each in self._slices if each <= epoch), default=None)
+        return {} if latest is None else self._slices[latest]
+
+    def restore(self, slices: dict[Quota, int]) -> None:
+        """Take the last slices of a former process of this edge. They are no right to spend any label: only what
+        `last_slice` names.
+        """
+        self._slices = {0: slices}
 
     def surrender(self, epoch: int) -> dict[int, dict[Quota, int]]:
         """Give up every unspent unit of slices of `epoch` and later; returns them by epoch and quota."""

@@ -99,6 +99,6 @@ def _read_cost(descriptor: limiter_pb2.Descriptor, path: str) -> Cost:
         return costs
     if REQUESTS in costs or not cost:
         raise InputError(
-            f"{path}.cost and .costs contradict each other: `cost` is what costs[{REQUESTS!r}] is, and 0 a peek; give one"
+            f"{path}.cost and .costs contradict each other: `cost` is costs[{REQUESTS!r}], and 0 a peek; give one"
         )
     return {**costs, REQUESTS: cost}

@@ -100,6 +100,15 @@ def _edge_metrics(gauges: Gauges) -> Iterator[Metric]:
         yield GaugeMetricFamily(
             "apportion_tickets_waiting", "Requests that wait for a crossing now.", value=gauges.tickets_waiting
         )
+    if gauges.stages is not None:
+        answers = CounterMetricFamily(
+            "apportion_stage_answers",
+            "Requests that a stage of when_unavailable answered for a rule, and what it said.",
+            labels=(*RULE, "stage", "answer"),
+        )
+        for (domain, rule, stage, passed), number in list(gauges.stages.items()):
+            answers.add_metric((domain, rule, stage, "passed" if passed else "refused"), number)
+        yield answers
     if gauges.epoch_error_ns is not None:
         yield GaugeMetricFamily(
             "apportion_epoch_mapping_error_seconds",

@@ -6,12 +6,14 @@ All rules are checked before any is charged; a refused or peeked request charges
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from apportion.core.decision import Decision, Reason, Verdict, never
 from apportion.core.epoch import EpochClock
 from apportion.core.limit import RateLimit
 from apportion.core.request import Application
 from apportion.edge import verdicts as say
+from apportion.edge.fallback import Fallbacks
 from apportion.edge.holding import Holding
 from apportion.edge.holdings import Holdings
 from apportion.edge.part import Part
@@ -21,14 +23,27 @@ from apportion.edge.reporting import Reports
 class Requests:
     """Takes requests through the edge's holdings, and counts what they demand and spend."""
 
-    def __init__(self, clock: EpochClock, holdings: Holdings, reports: Reports) -> None:
+    def __init__(self, clock: EpochClock, holdings: Holdings, reports: Reports, fallbacks: Fallbacks) -> None:
         self._clock = clock
         self._holdings = holdings
         self._reports = reports
+        self._fallbacks = fallbacks
 
     def check(self, applications: Sequence[Application], epoch: int, now_ns: int) -> list[Part]:
         """Check each rule by what is known here; a part without a verdict passes, or crosses."""
         return [self._check(application, epoch, now_ns) for application in applications]
+
+    def unchecked(self, applications: Sequence[Application], epoch: int) -> list[Part]:
+        """The parts of a request that nobody checks any more: every limited rule is left to its stage."""
+        parts = []
+        for application in applications:
+            rule = application.rule
+            if isinstance(rule.limit, RateLimit):
+                holding = self._holdings.find(application, rule.limit, epoch)
+                parts.append(Part(application, holding, crosses=True))
+            else:
+                parts.append(Part(application, None))
+        return parts
 
     def reserve(self, parts: Sequence[Part], epoch: int, now_ns: int) -> None:
         """Take the units of every part that needs no crossing; they were checked at this very instant."""
@@ -43,13 +58,18 @@ class Requests:
         self._count_demand(parts, peek, epoch)
         left_ns = self._clock.left_ns(now_ns)
         for part in parts:
+            if part.fallen and not peek and part.application.cost:
+                self._fallbacks.spend(part)
             if part.taken is not None and not part.crosses:
                 self._reports.spend(part.held, part.taken.epoch, part.taken.units)
             if part.verdict is None and part.holding is None:
                 part.verdict = say.passed(part.application, charged=not peek and part.application.cost > 0)
             elif part.verdict is None:
                 part.verdict = say.from_slice(part, epoch, left_ns, now_ns)
-        return Decision(True, tuple(part.verdict for part in parts if part.verdict is not None))
+        decision = Decision(True, tuple(part.verdict for part in parts if part.verdict is not None))
+        if any(part.fallen for part in parts):
+            self._reports.degrade()
+        return decision
 
     def refuse(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:
         """Release: at least one rule refused; what was reserved goes back."""
@@ -58,6 +78,8 @@ class Requests:
         self._count_above(parts, peek, epoch)
         left_ns = self._clock.left_ns(now_ns)
         for part in parts:
+            if part.fallen and part.verdict is not None:  # its share would have let it pass: nothing is spent of it
+                part.verdict = replace(part.verdict, charged=False, epoch=None)
             if part.taken is not None:
                 part.held.put_back(part.taken)
             if part.verdict is None:

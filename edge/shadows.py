@@ -34,7 +34,7 @@ class Shadows:
         epoch: int,
         now_ns: int,
     ) -> Decision:
-        """`decision` of the enforced rules among `applications`, with what the shadow rules say of it in their places."""
+        """`decision` of the enforced rules among `applications`, with what the shadow rules say in their places."""
         said = iter(decision.verdicts)
         counted = decision.allowed and not peek
         ask = self._ask if counted else self._look

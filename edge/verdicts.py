@@ -111,8 +111,26 @@ def unavailable(applications: Sequence[Application]) -> Decision:
     return Decision(shadows, tuple(unanswered(each) for each in applications))
 
 
+def degraded(application: Application, charged: bool, remaining: int | None, left_ns: int, epoch: int) -> Verdict:
+    """A rule whose decision nobody gave in time, and whose `when_unavailable` lets the request pass; `remaining` of the
+    edge's share of the epoch, None where there is no bound.
+    """
+    return Verdict(
+        application.rule,
+        application.key,
+        application.cost,
+        allowed=True,
+        charged=charged,
+        remaining=remaining,
+        scope=Scope.EDGE,
+        reset_after_ns=left_ns,
+        epoch=epoch if charged else None,
+        degraded=True,
+    )
+
+
 def unanswered(application: Application) -> Verdict:
-    """A rule whose decision nobody gave in time: `when_unavailable`, whose one stage is deny in this version."""
+    """A rule whose decision nobody gave in time, and whose `when_unavailable` denies."""
     return refused(application, Reason.UNAVAILABLE, UNAVAILABLE_RETRY_NS)
 
 

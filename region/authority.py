@@ -37,6 +37,7 @@ from apportion.core.messages import (
 )
 from apportion.core.rule import RuleSet
 from apportion.region import register as registers
+from apportion.region import slowing
 from apportion.region.desk import Desk
 from apportion.region.events import (
     AllocatorSpoke,
@@ -57,7 +58,8 @@ from apportion.region.events import (
 from apportion.region.lending import Lending
 from apportion.region.plans import EPOCHS_KEPT, HeldPlan, Ledger, hold_plan
 from apportion.region.quotas import QuotaTable
-from apportion.region.registrar import Registrar, Settled, Transition
+from apportion.region.registrar import Registrar, Settled, Transition, is_lead
+from apportion.region.remembering import EdgeMemory, spending
 from apportion.region.sessions import NAMES_MAX, SUPERSEDED_KEPT, AllocatorSession, Declared, EdgeSession
 from apportion.region.store import RollupRow
 from apportion.region.thresholds import OverThreshold, for_leader, is_grant, rights
@@ -84,6 +86,7 @@ class Authority:
         self.ledger = Ledger()
         self.over_threshold = OverThreshold()
         self.desk = Desk(self.lending, self.ledger)
+        self.memory = EdgeMemory(ruleset, self.table)
         self.edges: dict[int, EdgeSession] = {}
         self.allocators: dict[int, AllocatorSession] = {}
         self.epoch = 0
@@ -113,6 +116,7 @@ class Authority:
             case RolledUp(request, done):
                 commands += self._rolled_up(request, done)
             case RulesChanged(rules, ruleset):
+                self.memory.adopt(ruleset)
                 commands += change_rules(self, rules, ruleset) + self._governance(now_ns)
         return commands
 
@@ -143,6 +147,11 @@ class Authority:
         self.over_threshold.forget(epoch - OverThreshold.EPOCHS)
         for old in [old for old in self.lending.plans if old < epoch - EPOCHS_KEPT]:
             del self.lending.plans[old]
+        commands += slowing.tell(self.lending, self.lending.plans.get(epoch), self.register)
+        self.memory.roll(epoch)
+        for edge in self.memory.mute(self.edges.values(), epoch):
+            refused = _refuse(edge.session, "no report came for 6 s", retry=True)
+            commands += [*self._closed(edge.session, now_ns), *refused]
         for identity in self.table.forget_idle(epoch):
             for declared in self._declared():
                 declared.forget(identity)
@@ -158,6 +167,8 @@ class Authority:
     def _settle(self, outcome: tuple[list[Settled], list[SwapRegister]], now_ns: int) -> list[Command]:
         settled, swaps = outcome
         commands: list[Command] = list(swaps)
+        for led in [each.change for each in settled if each.done and is_lead(each.change)]:
+            commands += self._tell(led.session)
         commands += [
             Send(each.change.session, RegisterAnswer(each.done, self.register))
             for each in settled
@@ -166,6 +177,11 @@ class Authority:
         if any(each.done for each in settled):
             commands += self._governance(now_ns)
         return commands
+
+    def _tell(self, session: int | None) -> list[Command]:
+        """What an allocator must know of edges before it divides."""
+        peer = self.allocators.get(session or 0)
+        return [Send(peer.session, each) for each in self.memory.tell(peer, self.epoch)] if peer else []
 
     def _governance(self, now_ns: int) -> list[Command]:
         holders = (
@@ -195,7 +211,7 @@ class Authority:
                 edge.rules_version = version
                 return []
             case Leave() if edge is not None:
-                return [*self._closed(session, now_ns), Close(session)]
+                return [*self._closed(session, now_ns, left=True), Close(session)]
         return _refuse(session, "the first message of a stream is Hello, and only the first", retry=False)
 
     def _attach(self, session: int, hello: Hello, now_ns: int) -> list[Command]:
@@ -218,6 +234,7 @@ class Authority:
         edge = EdgeSession(session, hello)
         edge.last_report = self.epoch - 1
         self.edges[session] = edge
+        self.memory.attached(edge, self.epoch)
         commands.append(Send(session, Welcome(self.rules, self.tick(now_ns), self.replica)))
         commands += [self._slices(edge, plan.epoch) for plan in self.lending.plans.values() if plan.epoch >= self.epoch]
         commands += tell_undivided(self, edge)
@@ -229,12 +246,14 @@ class Authority:
         while len(self._superseded) > SUPERSEDED_KEPT:
             del self._superseded[next(iter(self._superseded))]
 
-    def _closed(self, session: int, now_ns: int) -> list[Command]:
+    def _closed(self, session: int, now_ns: int, left: bool = False) -> list[Command]:
         edge = self.edges.pop(session, None)
         gone = self.allocators.pop(session, None)
         if edge is None:
             return [] if gone is None else [Note("info", "allocator_detached", (("allocator", gone.hello.allocator),))]
-        return [Note("info", "edge_detached", (("edge", edge.hello.edge),)), *self._governance(now_ns)]
+        news = self.memory.gone(edge, self.epoch, left)
+        told = [Send(peer, news) for peer in self.allocators] if news else []
+        return [Note("info", "edge_detached", (("edge", edge.hello.edge),)), *told, *self._governance(now_ns)]
 
     def _slices(self, edge: EdgeSession, epoch: int) -> Send:
         plan = self.lending.plans[epoch]
@@ -256,6 +275,8 @@ class Authority:
         return self._consumed(Consumed(consume.request, ()), now_ns)
 
     def _consumed(self, event: Consumed, now_ns: int) -> list[Command]:
+        if event.request == slowing.TELLING:
+            return []
         edge, reply = self.desk.finish(event, self.tick(now_ns))
         # A stream that ended meanwhile gets nothing: what was charged stays charged, never twice.
         return [Send(edge.session, reply)] if self.edges.get(edge.session) is edge else []
@@ -266,9 +287,7 @@ class Authority:
         edge.names.update((name.id, name.quota) for name in message.names)
         commands: list[Command] = []
         rows = []
-        for identity, label, units in zip(
-            message.spent_ids.tolist(), message.spent_epoch.tolist(), message.spent.tolist(), strict=True
-        ):
+        for identity, label, units, degraded in spending(message):
             quota = edge.names.get(identity)
             if quota is None:
                 return _refuse(edge.session, f"report {message.number} names a quota never declared", retry=True)
@@ -281,13 +300,14 @@ class Authority:
                 continue
             rows.append(RollupRow(known.store_key, label, units))
             issued = rights(known.rule, self.ledger.issued_to(label, edge.incarnation, known.id))
-            if units > issued and label > self.epoch - EPOCHS_KEPT and label > self.lending.kept_through:
+            if units - degraded > issued and label > self.epoch - EPOCHS_KEPT and label > self.lending.kept_through:
                 fields = (("edge", edge.hello.edge), ("rule", known.quota.rule), ("epoch", label))
                 commands.append(Note("error", "report_above_issued", (*fields, ("units", units), ("issued", issued))))
         self._requests += 1
         self._rollups[self._requests] = (edge.session, message.number)
         commands.append(RollUp(self._requests, edge.incarnation, message.number, tuple(rows)))
         self.ledger.report(message.epoch, edge.incarnation)
+        self.memory.reported(edge, message.epoch)
         if message.epoch > edge.last_report:
             commands += self._demand(edge, message)
         return commands
@@ -332,7 +352,7 @@ class Authority:
             case AllocatorHello() if peer is None:
                 self.allocators[session] = AllocatorSession(session, message)
                 note = Note("info", "allocator_attached", (("allocator", message.allocator),))
-                return [Send(session, self.rules), *self._governance(now_ns), note]
+                return [Send(session, self.rules), *self._governance(now_ns), *self._tell(session), note]
             case Lead(generation) if peer is not None:
                 return self._change(partial(registers.lead, generation=generation), session, now_ns)
             case Claim(generation, epoch) if peer is not None:
@@ -357,7 +377,9 @@ class Authority:
             if not isinstance(held, str):
                 self.lending.plans[plan.epoch] = held
                 self._issue(held)
-                return [self._slices(edge, plan.epoch) for edge in self.edges.values()]
+                self.memory.planned(held)
+                told = slowing.tell(self.lending, held if held.epoch == self.epoch else None, self.register)
+                return [*told, *(self._slices(edge, plan.epoch) for edge in self.edges.values())]
             problem = held
         return [Note("error", "plan_refused", (("epoch", plan.epoch), ("reason", problem)))]
 

@@ -21,7 +21,8 @@ EPOCHS_KEPT = 8
 @dataclass(slots=True)
 class HeldPlan:
     """The plan of one epoch in this region's ids. `columns` by holder incarnation; `parts` this replica's own units
-    by id. `rules_version` is the version of the rules that it was divided by.
+    by id; `slowed` by how many units the bucket of an undivided quota fills less. `rules_version` is the version of the
+    rules that it was divided by.
     """
 
     epoch: int
@@ -30,6 +31,7 @@ class HeldPlan:
     columns: dict[int, tuple[Ids, Units]]
     parts: dict[int, int]
     named: frozenset[int]
+    slowed: dict[int, int] = field(default_factory=dict)
 
     def column(self, holder: int) -> tuple[Ids, Units]:
         """What `holder` was given; empty columns when nothing."""
@@ -74,8 +76,8 @@ class Ledger:
 def hold_plan(
     plan: Plan, replica: int, to_local: Callable[[Ids], Ids], table: QuotaTable, rules: Lookup
 ) -> HeldPlan | str:
-    """Translate `plan` to local ids (`to_local` of the leader's) and check that each quota sums to its Q_k by `rules`,
-    those of the version that it names, or to that with slack; a text on failure.
+    """Translate `plan` to local ids (`to_local` of the leader's) and check that each quota sums to its Q_k, or to that
+    with slack, by `rules`, those of the version that it names; a text on failure.
     """
     columns = {column.holder: (to_local(column.ids), column.units) for column in plan.columns}
     held = (to_local(plan.held_ids), plan.held)
@@ -94,4 +96,6 @@ def hold_plan(
             return f"{known.quota.rule}: {total} units planned, {due} are to be"
     own_ids, own_units = columns.pop(replica, (no_ids(), no_units()))
     parts = dict(zip(own_ids.tolist(), own_units.tolist(), strict=True))
-    return HeldPlan(plan.epoch, plan.generation, plan.rules_version, columns, parts, frozenset(named.tolist()))
+    slowed = dict(zip(to_local(plan.slowed_ids).tolist(), plan.slowed.tolist(), strict=True))
+    named_ids = frozenset(named.tolist())
+    return HeldPlan(plan.epoch, plan.generation, plan.rules_version, columns, parts, named_ids, slowed)

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 from apportion.core.budget import Budget
 from apportion.core.key import encode_quota
-from apportion.core.limit import RateLimit
+from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import Quota
 from apportion.core.rule import Rule
+from apportion.core.stages import admits
 from apportion.region.versions import Lookup
 
 QUOTAS_MAX = 1_000_000
@@ -26,7 +27,7 @@ class KnownQuota:
     one. `limited`: false once no rule limits it any more; `rule` and `limit` are then those of before.
     """
 
-    __slots__ = ("id", "limit", "limited", "pool", "quota", "rule", "store_key", "used")
+    __slots__ = ("_slower", "for_leader", "id", "limit", "limited", "pool", "quota", "rule", "store_key", "used")
 
     def __init__(self, identity: int, quota: Quota, rule: Rule, limit: RateLimit) -> None:
         self.id = identity
@@ -37,6 +38,18 @@ class KnownQuota:
         self.store_key = encode_quota(quota.domain, quota.rule, quota.key)
         self.pool: Budget | None = None
         self.used = 0
+        self._slower = (0, limit)
+        self.for_leader = rule.planned or (admits(rule) and not rule.local)
+
+    def slower(self, units: int) -> RateLimit:
+        """The limit filled by `units` less each epoch, but by one a period at least: a rate of 0 would promise nothing.
+        The same object for the same units: a store compares by identity first.
+        """
+        if self._slower[0] != units:
+            less = units * self.limit.period_ns // EPOCH_NS
+            limit = RateLimit(max(self.limit.units - less, 1), self.limit.period_ns, self.limit.burst)
+            self._slower = (units, limit)
+        return self._slower[1] if units else self.limit
 
 
 class QuotaTable:

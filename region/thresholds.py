@@ -36,13 +36,13 @@ def rights(rule: Rule, issued: int) -> int:
 def for_leader(known: Sequence[KnownQuota], demand: Units, plans: Mapping[int, HeldPlan]) -> npt.NDArray[np.bool_]:
     """Which rows of a report's demand concern the leader.
 
-    Nothing of rules that nobody divides; and of an `edge` quota with slack nothing while every edge stays within its
-    share (design 4.1), so that a flood of small keys is not divided.
+    Nothing of rules that nobody divides and no silent edge may spend of; and of an `edge` quota with slack nothing
+    while every edge stays within its share (design 4.1), so that a flood of small keys is not divided.
     """
     named = plans[max(plans)].named if plans else frozenset()
     rows = zip(known, demand.tolist(), strict=True)
     wanted = [
-        found.rule.planned and (not found.rule.local or found.id in named or cost > found.rule.share())
+        found.for_leader and (not found.rule.local or found.id in named or cost > found.rule.share())
         for found, cost in rows
     ]
     return np.array(wanted, np.bool_)

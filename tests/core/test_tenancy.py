@@ -200,7 +200,7 @@ def test_a_table_that_changes_is_noticed(tmp_path: Path) -> None:
 
 
 def test_while_rules_change_each_tenant_waits_as_its_own_limit_would() -> None:
-    """From divided to undivided with the next plan, an undivided number at once, and what does not change not at all."""
+    """From divided to undivided with the next plan, an undivided number at once, what does not change not at all."""
     moved = GOOD.replace("fabrikam: gold", "fabrikam: free").replace(
         "free: {requests: {rate: 10/s}}", "free: {requests: {rate: 5/s}}"
     )

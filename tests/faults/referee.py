@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from apportion.core.bounds import StoreKind, bound_of
 from apportion.core.decision import Decision, Reason, Scope, Verdict
 from apportion.core.key import encode_key, encode_quota
 from apportion.core.limit import RateLimit
@@ -30,6 +31,7 @@ class Referee:
     def __init__(self) -> None:
         self.spent: dict[Name, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self.spent_here: dict[tuple[int, bytes, int], int] = defaultdict(int)  # from slices and units borrowed ahead
+        self.degraded: dict[tuple[int, bytes, int], int] = defaultdict(int)
         self.issued: dict[tuple[int, bytes, int], int] = defaultdict(int)
         self.generations: dict[int, set[int]] = defaultdict(set)
         self.in_store: dict[Label, int] = defaultdict(int)
@@ -75,8 +77,10 @@ class Referee:
     def _charge(self, incarnation: int, verdict: Verdict) -> None:
         assert verdict.epoch is not None
         self.spent[verdict.rule.name, verdict.key][verdict.epoch] += verdict.cost
-        if verdict.scope is Scope.EDGE:
-            key = quota_key(verdict.rule.name, verdict.key)
+        key = quota_key(verdict.rule.name, verdict.key)
+        if verdict.degraded:
+            self.degraded[incarnation, key, verdict.epoch] += verdict.cost
+        elif verdict.scope is Scope.EDGE:
             self.spent_here[incarnation, key, verdict.epoch] += verdict.cost
 
     def settled(self, now_ns: int, came_ns: int, deadline_ns: int) -> None:
@@ -131,9 +135,10 @@ class Referee:
                 if above := self._above_bound(name, key):
                     found[name, key] = (above, above)
                 continue
-            meter = self.meter(name, key)
+            meter, bound = self.meter(name, key), bound_of(rule(name), StoreKind.SQLITE).units
+            assert bound is not None
             above = meter.above_quota if meter.divided and meter.above_quota is not None else 0
-            if meter.worst > 0 or above > 0:
+            if meter.worst > bound or above > bound:
                 found[name, key] = (meter.worst, above)
         return found
 

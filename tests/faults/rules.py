@@ -1,5 +1,5 @@
-"""The rules of the fault world: divided leases, undivided ones, region rules that drain fast and slowly, no limit, shadows,
-and limits of plans.
+"""The rules of the fault world: divided leases, undivided ones, region rules that drain fast and slowly, no limit,
+shadows, limits of plans, thresholds at the edge.
 """
 
 from __future__ import annotations
@@ -27,6 +27,16 @@ rules:
   - {name: fifty, match: {f: "*"}, key: [f], limit: {rate: 50/s}, enforce: lease, when_unavailable: [deny]}
   - {name: free, match: {n: "*"}, key: [n], limit: {unlimited: true}, enforce: region, when_unavailable: [deny]}
   - {name: hundred, match: {h: "*"}, key: [h], limit: {rate: 100/s}, enforce: lease, when_unavailable: [deny]}
+  - {name: keep, match: {k: "*"}, key: [k], limit: {rate: 70/s}, enforce: lease,
+     when_unavailable: [keep_share for 2s, deny]}
+  - {name: fair, match: {l: "*"}, key: [l], limit: {rate: 90/s}, enforce: lease,
+     when_unavailable: [fair_share for 1s, keep_share for 1s, deny]}
+  - {name: part, match: {m: "*"}, key: [m], limit: {rate: 48/s}, enforce: region,
+     when_unavailable: [fair_share for 3s, deny]}
+  - {name: crash, match: {d: "*"}, key: [d], limit: {rate: 1000/min, burst: 250}, enforce: lease,
+     when_unavailable: [fair_share for 5s, deny]}
+  - {name: stay, match: {t: "*"}, key: [t], limit: {rate: 100/s}, enforce: lease,
+     when_unavailable: [keep_share for 30s, deny]}
   - {name: odd, match: {o: "*"}, key: [o], limit: {rate: 45/2s}, enforce: lease, when_unavailable: [deny]}
   - {name: pair, match: {p: "*"}, key: [p], limit: {rate: 30/2s}, enforce: lease, when_unavailable: [deny]}
   - {name: planned, match: {tenant: "*"}, key: [tenant], limit: {from_plan: some}, enforce: lease,

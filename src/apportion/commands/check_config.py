@@ -13,6 +13,7 @@ from rich.text import Text
 
 from apportion.core.bounds import Bound, StoreKind, bound_of, limit_text
 from apportion.core.bounds_edge import edge_warning
+from apportion.core.bounds_stages import stages_text
 from apportion.core.document import Problem
 from apportion.core.errors import InputError, RulesError
 from apportion.core.limit import RateLimit
@@ -140,7 +141,7 @@ def _rule_report(rule: Rule, bound: Bound) -> dict[str, Any]:
         **_threshold_report(rule),
         "cost_default": rule.cost_default,
         "cost_max": rule.cost_max,
-        "when_unavailable": [stage.fallback.value for stage in rule.when_unavailable],
+        "when_unavailable": [stages_text((stage,)) for stage in rule.when_unavailable],
         "shadow": rule.shadow,
         "counts": rule.counts,
         "plan": rule.plan or None,
@@ -217,7 +218,7 @@ def _table(domain: Domain, store: StoreKind | None, edges_max: int | None) -> Ta
             str(limit.burst) if limit else "-",
             f"{rule.cost_default} {rule.counts}" + (f", at most {rule.cost_max}" if rule.cost_max is not None else ""),
             Text(", ".join(rule.key) or "one for all"),
-            "-" if units is None else str(units),
+            str(units) if units is not None else "no bound" if limit else "-",
             Text(f"{rule.place.file}:{rule.place.line}"),
         )
     return table

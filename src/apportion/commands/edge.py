@@ -18,9 +18,11 @@ from apportion.edge.agent import Agent
 from apportion.edge.alone import Alone
 from apportion.edge.doors import Doors, open_doors
 from apportion.edge.edge import Edge, boottime_ns
+from apportion.edge.keeping import Keeping
+from apportion.edge.state import StateFile
 from apportion.listening import check_address, check_addresses
 from apportion.process import run_service, stop_signals, told_plainly
-from apportion.rules_path import load_rules
+from apportion.rules_path import load_rules, read_rule_texts
 
 log = structlog.get_logger("apportion.edge")
 
@@ -44,7 +46,19 @@ def edge(
     alone: Annotated[bool, typer.Option("--alone", help="No region: one location, every limit decided here.")] = False,
     rules: Annotated[
         str | None,
-        typer.Option(envvar="APPORTION_RULES", metavar="PATH", help="With --alone: rules file, or a folder."),
+        typer.Option(
+            envvar="APPORTION_RULES",
+            metavar="PATH",
+            help="Rules file, or a folder: with --alone the rules, else a boot copy for when the region is away.",
+        ),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            envvar="APPORTION_STATE",
+            metavar="DIR",
+            help="Keep the last good rules and shares here, for a start while the region is away. One folder per edge.",
+        ),
     ] = None,
     config: ConfigFile = None,
 ) -> None:
@@ -62,6 +76,8 @@ def edge(
     checked_name("--location", location)
     check_address(rls)
     if alone:
+        if state is not None:
+            raise InputError("--state goes with --region: an edge alone has its rules from --rules, and no shares")
         if region is not None or rules is None:
             raise InputError("--alone runs without a region, from a file: give --rules PATH, and no --region")
         ruleset = load_rules(rules)
@@ -69,11 +85,14 @@ def edge(
         return
     if region is None:
         raise InputError("give --region ADDR[,ADDR...], or --alone with --rules PATH for a single location")
-    if rules is not None:
-        raise InputError("--rules goes with --alone: an attached edge gets its rules from the region")
     addresses = check_addresses(region)
     agent = Agent(name, location, secrets.randbits(53), _load)
-    run_service(lambda: serve(Edge(agent, addresses), rls, name))
+    copy = Rules(0, read_rule_texts(rules)) if rules is not None else None
+    if copy is not None:
+        parse_rules(copy.texts)
+    kept = StateFile(state, name, boottime_ns) if state is not None else None
+    keeping = Keeping(agent, _load, boottime_ns, kept, copy)
+    run_service(lambda: serve(Edge(agent, addresses), rls, name, keeping))
 
 
 def checked_name(flag: str, name: str) -> str:
@@ -83,18 +102,23 @@ def checked_name(flag: str, name: str) -> str:
     return name
 
 
-async def serve(edge: Edge, rls: str, name: str) -> None:
+async def serve(edge: Edge, rls: str, name: str, keeping: Keeping) -> None:
     """Run an attached edge until SIGTERM or SIGINT."""
     async with stop_signals() as stop:
+        keeping.boot()
         doors = await open_doors(rls, edge)
         await edge.start()
         health = asyncio.create_task(_keep_health(edge, doors))
+        keeper = asyncio.create_task(keeping.run())
         log.info("edge_started", edge=name, rls=doors.address)
         await stop.wait()
         log.info("edge_stopping", edge=name)
         health.cancel()
         await doors.close(STOP_S)
+        keeper.cancel()
+        left = edge.agent.attached
         await edge.stop()
+        await keeping.stop(left)
 
 
 async def serve_alone(ruleset: RuleSet, rls: str, name: str) -> None:
