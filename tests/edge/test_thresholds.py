@@ -64,6 +64,15 @@ def test_at_each_edge_gives_one_label_no_more_than_a_second_s_worth() -> None:
     assert spend(held, 8, 2 * SECOND) == 20  # the bucket has been full since
 
 
+def test_at_each_edge_is_remembered_while_it_matters() -> None:
+    """1/min: a bucket that has not drained is not idle, or being forgotten would be a fresh allowance."""
+    held, _ = threshold("enforce: edge, at_each_edge: 1/min, wrong_costs: noise", "{rate: 2/min}")
+    assert held.admits(2, 0, 0)
+    held.take(2, 0, 0)
+    assert not held.idle(119 * SECOND)
+    assert held.idle(120 * SECOND)
+
+
 def test_a_limit_of_zero_admits_nothing() -> None:
     """Whatever is written beside it."""
     held, _ = threshold("enforce: edge, at_each_edge: 50/s, wrong_costs: noise", "{rate: 0/s}")
