@@ -98,7 +98,7 @@ class Silence:
         self._rule_of[identity] = self._rule_at(quota)
 
     def _rule_at(self, quota: Quota) -> int:
-        """Which of the rules counts for the quota, by the plan of its tenant; -1: none of those that let edges spend."""
+        """Which rule counts for the quota, by the plan of its tenant; -1: none of those that let edges spend."""
         whole = self._by_name.get((quota.domain, quota.rule))
         rule = whole.for_encoded_key(quota.key) if whole is not None else None
         return -1 if rule is None else self._index.get((rule.domain, rule.name, rule.plan), -1)

@@ -319,7 +319,7 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The division of `epoch`, complete. Sum over columns + `held_*` = Q_k for every divided quota that it names.
-    `held_*`: what silent edges may still spend; `slowed_*` the same of undivided quotas, whose buckets fill so much less.
+    `held_*`: what silent edges may still spend; `slowed_*` the same of undivided quotas, whose buckets fill less.
     """
 
     generation: int
