@@ -18,7 +18,7 @@ FLOOR_DIVISOR = 20
 
 
 SMALL_DIVISOR = 10
-"""Edges that want less than the fair level get it before others' base demand, up to a 10th of the quota (design 5.9)."""
+"""Edges that want less than the fair level get it before others' base demand, up to a 10th of the quota (5.9)."""
 
 
 class Mode(IntEnum):

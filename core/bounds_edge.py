@@ -86,7 +86,7 @@ def edge_warning(rule: Rule, limit: RateLimit) -> str | None:
         return None
     percent = over * limit.period_ns * 100 // (limit.units * EPOCH_NS)
     return (
-        f"wrong_costs is `overload`, and the bound, {over}, is {percent}% of the limit: an overload of what it protects "
-        f"is not ruled out. Lower `{'at_each_edge' if rule.at_each_edge else 'slack'}` or `edges_max`, or write "
+        f"wrong_costs is `overload`, and the bound, {over}, is {percent}% of the limit: an overload of what it "
+        f"protects is not ruled out. Lower `{'at_each_edge' if rule.at_each_edge else 'slack'}` or `edges_max`, or write "
         "`edge+region`"
     )

@@ -1,4 +1,4 @@
-"""Rules with a threshold at each edge, in the fault world: what they admit while the region is there, and without it."""
+"""Rules with a threshold at each edge, in the fault world: what they admit with the region, and without it."""
 
 from __future__ import annotations
 
