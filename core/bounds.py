@@ -92,8 +92,8 @@ def _true_second(rule: Rule, limit: RateLimit, edges_max: int | None) -> str:
     return (
         f"In a true second, in addition: e x {_per_second(limit)} (e is the largest error of an edge's epochs, "
         f"measured and exported; 10 ms of it are {a_hundredth} units), one borrowed chunk per edge{edges}, the sum of "
-        f"the slices' depths above the burst where slices are small, and {limit.burst} (the burst) where an epoch turns "
-        "direct."
+        f"the slices' depths above the burst where slices are small, and {limit.burst} (the burst) where an epoch "
+        "turns direct."
     )
 
 
