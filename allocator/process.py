@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 import structlog
 
-from apportion.allocator.events import Connected, Event, Input, Lost, Polled, Received, Send
+from apportion.allocator.events import Command, Connected, Event, Input, Lost, Polled, Received, Send
 from apportion.allocator.leader import Leader
 from apportion.core.errors import ProtocolError
 from apportion.core.messages import FromAllocator
@@ -33,7 +33,7 @@ PAUSE_S = (0.1, 0.5)
 IDLE_POLL_S = 0.1
 """Polling pace while there is no region to wait for."""
 
-Outbox = asyncio.Queue[FromAllocator]
+Outbox = asyncio.Queue[FromAllocator | None]
 
 
 class Allocator:
@@ -69,17 +69,25 @@ class Allocator:
     def _feed(self, event: Input) -> None:
         now_ns = time.monotonic_ns()
         divided = self.leader.divided
-        commands = self.leader.step(event, now_ns)
-        if self.leader.divided != divided:
-            self.divisions += 1
-            self.division_ns += time.monotonic_ns() - now_ns
-        for command in commands:
-            match command:
-                case Send(link, message):
-                    if link in self._outboxes:
-                        self._outboxes[link].put_nowait(message)
-                case Event(name, fields, level):
-                    getattr(log, level)(name, **fields)
+        try:
+            commands = self.leader.step(event, now_ns)
+            if self.leader.divided != divided:
+                self.divisions += 1
+                self.division_ns += time.monotonic_ns() - now_ns
+            for command in commands:
+                self._perform(command)
+        finally:  # time must go on, whatever went wrong with one event
+            self._poll_later(now_ns)
+
+    def _perform(self, command: Command) -> None:
+        match command:
+            case Send(link, message):
+                if link in self._outboxes:
+                    self._outboxes[link].put_nowait(message)
+            case Event(name, fields, level):
+                getattr(log, level)(name, **fields)
+
+    def _poll_later(self, now_ns: int) -> None:
         wake_ns = self.leader.wake_ns(now_ns)
         wait = IDLE_POLL_S if wake_ns is None else max(wake_ns - now_ns, 0) / 1e9
         if self._timer is not None:
@@ -93,6 +101,8 @@ class Allocator:
             except (grpc.RpcError, TimeoutError, ProtocolError) as error:
                 reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
                 log.warning("region_unreachable", region=address, reason=reason)
+            except Exception:  # our own fault must not cost the link for good
+                log.exception("link_failed", region=address)
             await asyncio.sleep(random.uniform(*PAUSE_S))
 
     async def _connect(self, address: str) -> None:
@@ -110,9 +120,10 @@ class Allocator:
                     self._feed(Received(link, allocator_reply_from_wire(reply)))
             finally:
                 del self._outboxes[link]
+                outbox.put_nowait(None)  # gRPC goes on waiting for messages to send after the peer has ended the stream
                 self._feed(Lost(link))
 
 
 async def _requests(outbox: Outbox) -> AsyncIterator[region_pb2.FromAllocator]:
-    while True:
-        yield allocator_to_wire(await outbox.get())
+    while (message := await outbox.get()) is not None:
+        yield allocator_to_wire(message)

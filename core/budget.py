@@ -42,6 +42,17 @@ class Budget:
         self.depth = min(part, max(part * burst // max(quota_units, 1), DEPTH_MIN))
         self.level = min(self.level, self.depth * EPOCH_NS)
 
+    def deepen(self, cost: int) -> None:
+        """Let the level reach `cost`, for a request that no shallower bucket could ever serve; at most the part."""
+        self.depth = max(self.depth, min(cost, self.part))
+
+    def fills_in_ns(self, units: int, now_ns: int) -> int | None:
+        """Nanoseconds until the level reaches `units`, if nothing is taken; None when it never does."""
+        self.refill(now_ns)
+        if units > self.depth:
+            return None
+        return max(0, -(-(units * EPOCH_NS - self.level) // self.part))
+
     def add(self, units: int) -> None:
         """Add units of the same label (a supplement, or what an edge returned); they fill no faster than before."""
         self.units += units

@@ -20,17 +20,19 @@ class EpochClock:
     `epoch` is None until the first message. `known` is the highest epoch ever seen or reached.
     """
 
-    __slots__ = ("_offsets", "_provisional", "known")
+    __slots__ = ("_least", "_offsets", "_provisional", "known")
 
     def __init__(self) -> None:
         self._provisional = False
         self._offsets: deque[int] = deque(maxlen=OFFSETS_KEPT)
+        self._least = 0  # of the offsets, kept beside them as every request asks for it
         self.known: int | None = None
 
     def begin_provisionally(self, now_ns: int) -> None:
         """Count epochs from 1, since nobody is there to say which they are; the first message replaces the mapping."""
         assert self.known is None, "only before the first message"
         self._offsets.append(now_ns - EPOCH_NS)
+        self._least = self._offsets[0]
         self._provisional = True
 
     def provisional_epoch(self, now_ns: int) -> int | None:
@@ -46,6 +48,7 @@ class EpochClock:
             self._provisional = False
         # Start of epoch 0 on the local clock, too late by what the message took to arrive: hence the least of many.
         self._offsets.append(now_ns + left_ns - (epoch + 1) * EPOCH_NS)
+        self._least = min(self._offsets)
         current = self.now(now_ns)
         assert current is not None
         self.known = max(current, epoch)
@@ -55,14 +58,14 @@ class EpochClock:
         """The epoch at `now_ns`, None before the first message; never less than what was returned before."""
         if not self._offsets:
             return self.known
-        by_clock = (now_ns - min(self._offsets)) // EPOCH_NS
+        by_clock = (now_ns - self._least) // EPOCH_NS
         if self.known is None or by_clock > self.known:
             self.known = by_clock
         return self.known
 
     def start_ns(self, epoch: int) -> int:
         """Local instant at which `epoch` starts by the mapping; call only after the first message."""
-        return min(self._offsets) + epoch * EPOCH_NS
+        return self._least + epoch * EPOCH_NS
 
     def left_ns(self, now_ns: int) -> int:
         """Nanoseconds that the present epoch still lasts by the mapping, between 0 and a second."""

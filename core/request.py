@@ -33,7 +33,8 @@ class Descriptor:
 class Application:
     """One rule that applies to a request under one key, charged once with the sum of the descriptors that hit it.
 
-    `key` holds the values of the rule's key in its order; `cost` units, 0 = a peek; `descriptors` the indexes that hit it.
+    `key` holds the values of the rule's key in its order; `cost` units, 0 = a peek; `descriptors` the indexes that hit
+    it.
     """
 
     rule: Rule

@@ -210,6 +210,7 @@ class Agent:
                 commands.append(Send(Return(label, *columns(given))))
         self._reports.close(epoch)
         commands += [Send(encode(pending, self._stream)) for pending in self._reports.to_send(now_ns)]
+        self._attached = False
         return [*commands, Send(Leave())]
 
     def _returns(self, holding: Holding) -> bool:
@@ -288,7 +289,11 @@ class Agent:
     def _answered(self, message: AcquireAnswer, now_ns: int) -> list[Command]:
         sent_ns = self._crossings.sent_ns(message) or now_ns
         commands: list[Command] = []
-        asked = self._crossings.asked_of(message)
+        asked: dict[int, Holding] = {}
+        for part, member in self._crossings.told(message):
+            asked[part.held.id] = part.held
+            if part.held.rule is part.application.rule:  # else it was asked by rules that are no longer in force
+                part.held.learn(member, part.application.cost, sent_ns, now_ns)
         for ticket, group, after in self._crossings.arrive(message):
             outcome = unanswered(group)
             if after is None and outcome is Outcome.NO_PLAN:
@@ -297,22 +302,20 @@ class Agent:
             elif after is None and outcome is not None:
                 commands.append(self._unavailable(ticket, now_ns))
             else:
-                commands.append(self._decided(ticket, group, after, sent_ns, now_ns))
+                commands.append(self._decided(ticket, group, after, now_ns))
         for lent in message.lent:
             if lent.quota in asked:
                 asked[lent.quota].lend(lent.epoch, lent.units)
         return commands
 
     def _decided(
-        self, ticket: Ticket, group: GroupAnswer, after: int | None, sent_ns: int, now_ns: int
+        self, ticket: Ticket, group: GroupAnswer, after: int | None, now_ns: int
     ) -> Settled | Shadowed:
         """The region decided: commit, or release what was reserved here."""
         charged = after is not None and not ticket.peek
         for part, member in zip(ticket.crossing, group.members, strict=True):
             cost = part.application.cost
             part.verdict = say.from_region(part, member, after, charged)
-            if part.held.rule is part.application.rule:  # else it was asked by rules that are no longer in force
-                part.held.learn(member, cost, sent_ns, now_ns)
             if charged and cost and not member.store:
                 self._reports.spend(part.held, member.epoch, cost)
         return self._settle(ticket, now_ns)

@@ -22,6 +22,10 @@ from apportion.guarding import NotFoundError
 
 log = structlog.get_logger("apportion.edge")
 
+MESSAGE_BYTES_MAX = 4 * 2**20
+"""Bytes of a request over gRPC; a larger one is refused with RESOURCE_EXHAUSTED before it is read. Values of 2 MiB are
+asked for, and reading more than this would hold up every other request."""
+
 DESCRIPTORS_MAX = 256
 """Of one request; a proxy sends a handful. Each is matched by itself, while every other request waits."""
 

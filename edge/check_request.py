@@ -59,9 +59,7 @@ def parse_mapping(text: str) -> tuple[tuple[str, str], ...]:
     for part in text.split(","):
         dimension, equals, header = (each.strip() for each in part.partition("="))
         if not equals or not dimension or not _TOKEN.match(header) or not dimension.isprintable():
-            raise InputError(
-                f"--check-headers: {part.strip()!r} is not DIMENSION=HEADER; write tenant=X-Tenant,api=X-Api"
-            )
+            raise InputError(f"--check-headers: {part.strip()!r} is not DIMENSION=HEADER, such as tenant=X-Tenant")
         if len(dimension) > NAME_MAX or len(header) > NAME_MAX:
             raise InputError(f"--check-headers: a name has more than {NAME_MAX} characters: {part.strip()[:40]!r}...")
         if dimension in pairs:

@@ -6,12 +6,13 @@ One Acquire is in flight per edge; what arrives meanwhile goes with the next, wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from apportion.core.messages import Acquire, AcquireAnswer, Group, GroupAnswer, Member, Outcome
+from apportion.core.messages import Acquire, AcquireAnswer, Group, GroupAnswer, Member, MemberAnswer, Outcome
 from apportion.edge.holding import Holding
 from apportion.edge.holdings import declare
+from apportion.edge.part import Part
 from apportion.edge.ticket import Ticket
 
 GROUPS_MAX = 1_024
@@ -68,12 +69,15 @@ class Crossings:
             return None
         self._numbers += self._step
         self.in_flight = InFlight(self._numbers, tuple(map(tuple, groups.values())), now_ns)
-        holdings = {holding: None for group in groups.values() for holding, _ in group[0].members()}
+        waits: dict[Holding, int] = {}
+        for group in groups.values():
+            for holding, cost in group[0].members():
+                waits[holding] = waits.get(holding, 0) + cost * len(group)
         return Acquire(
             self._numbers,
-            declare(list(holdings), stream),
+            declare(waits, stream),
             tuple(_group(tickets) for tickets in groups.values()),
-            _ahead(holdings, left_ns, now_ns),
+            _ahead(waits, left_ns, now_ns),
         )
 
     def arrive(self, answer: AcquireAnswer) -> Iterator[tuple[Ticket, GroupAnswer, int | None]]:
@@ -92,12 +96,16 @@ class Crossings:
                 before = 0 if ticket.peek else place
                 yield ticket, group, group.admitted - 1 - before if before < group.admitted else None
 
-    def asked_of(self, answer: AcquireAnswer) -> dict[int, Holding]:
-        """The holdings that the crossing under way asked for, by id; none when `answer` is to another one."""
+    def told(self, answer: AcquireAnswer) -> list[tuple[Part, MemberAnswer]]:
+        """What the answer to the crossing under way says of each part that was asked, whoever still waits for it."""
         flight = self.in_flight
-        if flight is None or flight.number != answer.number:
-            return {}
-        return {holding.id: holding for group in flight.groups for holding, _ in group[0].members()}
+        if flight is None or flight.number != answer.number or len(flight.groups) != len(answer.groups):
+            return []
+        return [
+            (part, member)
+            for tickets, group in zip(flight.groups, answer.groups, strict=True)
+            for part, member in zip(tickets[0].crossing, group.members, strict=True)
+        ]
 
     def lose(self) -> list[Ticket]:
         """The stream is gone: returns the open tickets of the crossing under way, whose outcome nobody will ever
@@ -122,6 +130,7 @@ def _group(tickets: list[Ticket]) -> Group:
     return Group(1 if peek else len(tickets), members, peek)
 
 
-def _ahead(holdings: Iterable[Holding], left_ns: int, now_ns: int) -> tuple[tuple[int, int], ...]:
-    wanted = ((holding.id, holding.ahead(left_ns, now_ns)) for holding in holdings if holding.rule.divided)
+def _ahead(waits: Mapping[Holding, int], left_ns: int, now_ns: int) -> tuple[tuple[int, int], ...]:
+    # What waits was offered in the last 50 ms too, and is asked for already.
+    wanted = ((each.id, each.ahead(left_ns, now_ns) - cost) for each, cost in waits.items() if each.rule.divided)
     return tuple((identity, units) for identity, units in wanted if units > 0)

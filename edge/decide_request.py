@@ -1,7 +1,7 @@
 """The JSON of `POST /v1/decide`: bytes to a question, with errors that name the field. Pure.
 
-{"domain": "api", "dimensions": {"tenant": "contoso"}, "cost": 3, "peek": false}
-{"descriptors": [{"dimensions": {"tenant": "contoso"}, "cost": 3}, {"dimensions": {"api": "search"}}]}
+Either `{"domain": "api", "dimensions": {"tenant": "contoso"}, "cost": 3, "peek": false}`, of which only `dimensions`
+must be there, or in its place several: `"descriptors": [{"dimensions": {"tenant": "contoso"}, "cost": 3}, ...]`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,13 @@ from apportion.edge.asking import DESCRIPTORS_MAX, DIMENSIONS_MAX
 
 _FIELDS = ("domain", "dimensions", "descriptors", "cost", "peek")
 _DESCRIPTOR_FIELDS = ("dimensions", "cost")
+_KINDS: dict[type, str] = {
+    bool: "true or false",
+    float: "a number that is not whole",
+    str: "a text",
+    list: "a list",
+    dict: "an object",
+}
 
 
 class FieldError(InputError):
@@ -157,11 +164,4 @@ def _kind(value: object) -> str:
     """What a wrong value is, in JSON's words."""
     if value is None:
         return "null"
-    kinds = {
-        bool: "true or false",
-        float: "a number that is not whole",
-        str: "a text",
-        list: "a list",
-        dict: "an object",
-    }
-    return kinds.get(type(value), "a number")
+    return _KINDS.get(type(value), "a number")

@@ -10,15 +10,12 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from apportion.edge import limiter_service, rls
+from apportion.edge.asking import MESSAGE_BYTES_MAX
 from apportion.edge.decider import Decider
 from apportion.guarding import Guarded
 from apportion.health import Checks
 from apportion.listening import listen
 from apportion.proto.v1 import limiter_pb2_grpc
-
-MESSAGE_BYTES_MAX = 4 * 2**20
-"""Bytes of a request; a larger one is refused with RESOURCE_EXHAUSTED before it is read. Values of 2 MiB are asked for,
-and reading more than this would hold up every other request."""
 
 SERVICES = (rls.SERVICE, limiter_service.SERVICE)
 

@@ -166,15 +166,17 @@ class Edge:
         try:
             for command in self.agent.step(event, now_ns):
                 self._perform(command)
-        except Exception:  # what waits is answered at its deadline all the same, by a later step
-            log.exception("step_failed")
+        finally:  # time must go on, whatever went wrong with one event
+            self._note_readiness()
+            wake = (self.agent.wake_ns(now_ns) - now_ns) / 1e9
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = asyncio.get_running_loop().call_later(wake, self._feed, Polled())
+
+    def _note_readiness(self) -> None:
         if self.agent.ready != self._was_ready:
             self._was_ready = self.agent.ready
             self._readiness.set()
-        wake = (self.agent.wake_ns(now_ns) - now_ns) / 1e9
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(wake, self._feed, Polled())
 
     def _flush(self) -> None:
         self._flushing = False
@@ -211,6 +213,8 @@ class Edge:
             except (grpc.RpcError, TimeoutError, ProtocolError) as error:
                 reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
                 log.warning("region_unreachable", edge=self.agent.edge, region=address, reason=reason)
+            except Exception:  # our own fault must not cost the link for good
+                log.exception("link_failed", edge=self.agent.edge, region=address)
             self._feed(Lost())
             pause = pause_s(self._random, self._worked)
 
@@ -220,8 +224,8 @@ class Edge:
                 await asyncio.wait_for(channel.channel_ready(), CONNECT_S)
             except TimeoutError:
                 raise TimeoutError(f"no connection within {CONNECT_S:g} s") from None
-            self._outbox = asyncio.Queue()
-            stream = region_pb2_grpc.RegionStub(channel).Attach(_requests(self._outbox))
+            outbox = self._outbox = asyncio.Queue()
+            stream = region_pb2_grpc.RegionStub(channel).Attach(_requests(outbox))
             self._stream = stream
             try:
                 self._feed(Connected())
@@ -234,6 +238,7 @@ class Edge:
                 # otherwise the stream was cancelled, by Reconnect
             finally:
                 self._stream, self._outbox = None, None
+                outbox.put_nowait(None)  # gRPC goes on waiting for messages to send after the peer has ended the stream
 
 
 def pause_s(source: random.Random, worked: bool) -> float:

@@ -10,11 +10,17 @@ from aiohttp import web
 from apportion.core.decision import Decision, Reason
 from apportion.core.errors import ApportionError, InputError, UnavailableError
 from apportion.edge.decide_request import FieldError
-from apportion.edge.http_fields import ascii_text, decision_fields, is_shortage
+from apportion.edge.http_fields import decision_fields, is_shortage
 from apportion.guarding import NotFoundError
 
 UNAVAILABLE_RETRY_S = "1"
 """`Retry-After` of a request that no rules are there for yet: an edge tries several times a second to get them."""
+
+SERVER = "apportion"
+"""The `Server` field: unless given, it tells the versions of what this program runs on."""
+
+INTERNAL_ERROR = "internal error; the server's log has it"
+"""All that a caller is told of a fault of ours."""
 
 TEXT_MAX = 1_000
 """Characters of an error's text; what callers sent is repeated cut in it anyway."""
@@ -25,11 +31,10 @@ _PROBLEM = "https://iana.org/assignments/http-problem-types#"
 def check_answer(decision: Decision, decision_id: str) -> web.Response:
     """The answer to `/check`: 200, or 429, or 503 where nobody could decide; the fields say why and for how long."""
     fields = decision_fields(decision, decision_id)
+    fields["Cache-Control"] = "no-store"
     if decision.allowed:
         return web.Response(headers=fields)
-    violated = [
-        ascii_text(verdict.rule.name) for verdict in decision.verdicts if not verdict.allowed and not verdict.shadow
-    ]
+    violated = [verdict.rule.name for verdict in decision.verdicts if not verdict.allowed and not verdict.shadow]
     if is_shortage(decision):
         kind, title, status = "temporary-reduced-capacity", "the limit could not be checked", 503
     else:
@@ -51,11 +56,8 @@ def error_answer(error: Exception) -> web.Response | None:
     if isinstance(error, InputError):
         return refusal(400, str(error))
     if isinstance(error, UnavailableError):
-        return refusal(
-            503,
-            str(error),
-            headers={"Retry-After": UNAVAILABLE_RETRY_S, "X-Apportion-Reason": Reason.UNAVAILABLE.value},
-        )
+        fields = {"Retry-After": UNAVAILABLE_RETRY_S, "X-Apportion-Reason": Reason.UNAVAILABLE.value}
+        return refusal(503, str(error), headers=fields)
     if isinstance(error, ApportionError):
         return refusal(503, str(error))
     return None

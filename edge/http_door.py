@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import structlog
 from aiohttp import web
@@ -17,11 +16,11 @@ from apportion.edge.asking import ask, decision_ids, find_matcher, start
 from apportion.edge.check_request import CheckMapping
 from apportion.edge.decide_request import read_question
 from apportion.edge.decider import Decider
-from apportion.edge.http_answer import check_answer, error_answer, json_answer, refusal
+from apportion.edge.http_answer import INTERNAL_ERROR, SERVER, check_answer, error_answer, json_answer, refusal
 from apportion.edge.http_server import BODY_BYTES_MAX, BoundedServer
 from apportion.edge.limiter_answer import as_object
 from apportion.edge.metrics import Metrics
-from apportion.listening import bind
+from apportion.listening import bind, unbind
 
 log = structlog.get_logger("apportion.edge")
 
@@ -67,10 +66,15 @@ class HttpDoor:
             await asyncio.sleep(0)  # what was just accepted begins, and is answered
             self._server.pre_shutdown()
             await self._server.shutdown(grace_s)
-        if self._listening and self.address.startswith("unix:"):
-            Path(self.address.removeprefix("unix:")).unlink(missing_ok=True)
+        if self._listening:
+            unbind(self.address)
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
+        answer = await self._find(request)
+        answer.headers["Server"] = SERVER
+        return answer
+
+    async def _find(self, request: web.BaseRequest) -> web.Response:
         """Answer whatever comes; our own fault is 500, without a word of it, and logged."""
         methods, answer = self._routes.get(request.path, ((), None))
         if answer is None:
@@ -88,7 +92,7 @@ class HttpDoor:
             if told is not None:
                 return told
             log.exception("request_failed", path=request.path)
-            return refusal(500, "internal error; the server's log has it")
+            return refusal(500, INTERNAL_ERROR)
 
     async def _check(self, request: web.BaseRequest) -> web.Response:
         domain, descriptor = self._mapping.read(lambda header: request.headers.getall(header, ()))

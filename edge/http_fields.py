@@ -5,23 +5,19 @@ Pure: decisions in, texts out. Whole seconds are rounded up, so that who waits e
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from apportion.core.decision import Decision, Reason, Verdict
 from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
 
 # The IETF's fields are those of draft-ietf-httpapi-ratelimit-headers-12 (20 November 2026), as its working copy of
-# 15 August 2026 has them: lists of Strings (RFC 9651), one for each policy, with parameters. Where it says `a` (available
-# quota) and `w` (effective window) in RateLimit, drafts 08 to 11 say `r` and `t`. Readers of each ignore parameters they
-# do not know, so both pairs are sent.
+# 15 August 2026 has them: lists of Strings (RFC 9651), one for each policy, with parameters. Where it says `a`
+# (available quota) and `w` (effective window) in RateLimit, drafts 08 to 11 say `r` and `t`. Readers of each ignore
+# parameters they do not know, so both pairs are sent. The names of rules need no escape in a String, nor in a header.
 
 POLICIES_MAX = 8
 """Rules that the fields name, the deciding one first: proxies allow a response 4 to 8 KiB of header."""
 
 INTEGER_MAX = 999_999_999_999_999
 """The largest Integer of a structured field."""
-
-_PRINTABLE = " !#$&'()*+,-./:;<=>?@[]^_`{|}~"
 
 
 def retry_after_s(decision: Decision) -> int | None:
@@ -40,7 +36,7 @@ def decision_fields(decision: Decision, decision_id: str) -> dict[str, str]:
         fields["X-Apportion-Degraded"] = "true"
     if verdict is None:
         return fields
-    fields["X-Apportion-Rule"] = ascii_text(verdict.rule.name)
+    fields["X-Apportion-Rule"] = verdict.rule.name
     if verdict.reason is not None:
         fields["X-Apportion-Reason"] = verdict.reason.value
     wait = retry_after_s(decision)
@@ -50,7 +46,6 @@ def decision_fields(decision: Decision, decision_id: str) -> dict[str, str]:
     policies = [item for item in map(_policy, spoken) if item]
     if policies:
         fields["RateLimit-Policy"] = ", ".join(policies)
-    # Of a refused request only what refused it: a window may not end after Retry-After does.
     limits = [item for item in map(_service_limit, spoken) if item]
     if limits:
         fields["RateLimit"] = ", ".join(limits)
@@ -63,15 +58,11 @@ def is_shortage(decision: Decision) -> bool:
     return verdict is not None and verdict.reason in (Reason.UNAVAILABLE, Reason.KEYS_FULL)
 
 
-def ascii_text(text: str) -> str:
-    """A name as a field can carry it: printable ASCII. Other characters, percent, double quote and backslash become
-    %XX for each byte of their UTF-8.
-    """
-    return quote(text, safe=_PRINTABLE)
-
-
 def _most_telling(decision: Decision, deciding: Verdict) -> list[Verdict]:
-    """The deciding verdict and others of like outcome, each rule once, at most POLICIES_MAX."""
+    """The deciding verdict and others of like outcome, each rule once, at most POLICIES_MAX.
+
+    Of a refused request only what refused it is told: a window may not end after Retry-After does.
+    """
     by_rule = {deciding.rule.name: deciding}
     for verdict in decision.verdicts:
         if verdict.allowed == decision.allowed and not verdict.shadow:
@@ -85,20 +76,22 @@ def _policy(verdict: Verdict) -> str | None:
         return None
     window = ceil_div(limit.period_ns, EPOCH_NS)
     quota, burst = min(limit.units, INTEGER_MAX), min(limit.burst, INTEGER_MAX)
-    return f"{_name(verdict)};q={quota};w={window};apportion-burst={burst}"
+    return f'"{verdict.rule.name}";q={quota};w={window};apportion-burst={burst}'
 
 
 def _service_limit(verdict: Verdict) -> str | None:
-    """What is left and for how long it must do; None where nobody knows what is left."""
-    if verdict.remaining is None:
+    """What is left and for how long it must do; None where nobody knows what is left.
+
+    That is until the next unit comes, not until the allowance is whole: who waited for that would wait too long.
+    """
+    limit = verdict.rule.limit
+    if verdict.remaining is None or not isinstance(limit, RateLimit):
         return None
     left = min(verdict.remaining, INTEGER_MAX)
-    ends_ns = verdict.reset_after_ns if verdict.allowed else verdict.retry_after_ns
-    if ends_ns is None:
-        return f"{_name(verdict)};a={left};r={left};apportion-scope={verdict.scope.value}"
-    window = ceil_div(ends_ns, EPOCH_NS)
-    return f"{_name(verdict)};a={left};w={window};r={left};t={window};apportion-scope={verdict.scope.value}"
-
-
-def _name(verdict: Verdict) -> str:
-    return f'"{ascii_text(verdict.rule.name)}"'
+    wait_ns = verdict.retry_after_ns
+    if verdict.allowed:
+        wait_ns = ceil_div(limit.period_ns, max(limit.units, 1))
+    if wait_ns is None:
+        return f'"{verdict.rule.name}";a={left};r={left};apportion-scope={verdict.scope.value}'
+    window = max(1, ceil_div(wait_ns, EPOCH_NS))
+    return f'"{verdict.rule.name}";a={left};w={window};r={left};t={window};apportion-scope={verdict.scope.value}'

@@ -10,7 +10,7 @@ import structlog
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from apportion.edge.http_answer import refusal
+from apportion.edge.http_answer import INTERNAL_ERROR, SERVER, refusal
 
 log = structlog.get_logger("apportion.edge")
 
@@ -24,7 +24,10 @@ HEADERS_MAX = 128
 """Headers of a request; more is 400."""
 
 CONNECTIONS_MAX = 1_000
-"""Connections at a time, whatever they do; a further one is told 503 and closed. A process may often open 1,024 files."""
+"""Connections at a time; a further one is told 503 and closed. A process can often open no more than 1,024 files."""
+
+LINGER_S = 10.0
+"""What is read and dropped of a body that nobody wants, so that its sender hears the answer first."""
 
 IDLE_S = 75.0
 """A connection without a request for so long is closed: longer than proxies keep theirs (nginx: 60 s)."""
@@ -34,22 +37,23 @@ class BoundedServer(web.Server):
     """Makes a protocol for each connection, of at most CONNECTIONS_MAX."""
 
     def __init__(self, answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
-        super().__init__(
-            answer,
-            request_factory=_request,  # type: ignore[arg-type]
-            access_log=None,
+        super().__init__(answer, request_factory=_request)
+
+    def __call__(self) -> RequestHandler:
+        """A protocol for a connection that was accepted."""
+        if len(self.connections) >= CONNECTIONS_MAX:
+            return _Full()  # type: ignore[return-value]
+        return _Connection(
+            self,
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type]
             keepalive_timeout=IDLE_S,
+            lingering_time=LINGER_S,
             max_line_size=LINE_BYTES_MAX,
             max_field_size=LINE_BYTES_MAX,
             max_headers=HEADERS_MAX,
             auto_decompress=False,  # else a small body could become a large one
         )
-
-    def __call__(self) -> RequestHandler:
-        """A protocol for a connection that was accepted."""
-        if len(self._connections) >= CONNECTIONS_MAX:
-            return _Full()  # type: ignore[return-value]
-        return _Connection(self, loop=asyncio.get_running_loop(), **self._kwargs)
 
 
 class _Connection(RequestHandler):
@@ -65,12 +69,11 @@ class _Connection(RequestHandler):
         """The answer where there is no request, or its answer could not be made."""
         if status >= 500:
             log.error("request_failed", exc_info=exc)
-            message = "internal error; the server's log has it"
         if request.writer.output_size > 0:
             raise ConnectionError("an answer was begun already, so none can be sent")
-        answer = refusal(
-            status, f"this is no request that can be read: {_first_line(message)}" if status < 500 else message or ""
-        )
+        text = INTERNAL_ERROR if status >= 500 else f"this is no request that can be read: {_first_line(message)}"
+        answer = refusal(status, text)
+        answer.headers["Server"] = SERVER
         answer.force_close()
         return answer
 
@@ -87,8 +90,9 @@ class _Full(asyncio.Protocol):
         transport.close()
 
 
-def _request(*parts: Any) -> web.BaseRequest:
-    return web.BaseRequest(*parts, asyncio.get_running_loop(), client_max_size=BODY_BYTES_MAX)
+def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_BYTES_MAX)
 
 
 def _first_line(text: str | None) -> str:

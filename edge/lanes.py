@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from apportion.core.messages import Acquire, AcquireAnswer, GroupAnswer
+from apportion.core.messages import Acquire, AcquireAnswer, GroupAnswer, MemberAnswer
 from apportion.edge.crossing import Crossings
-from apportion.edge.holding import Holding
+from apportion.edge.part import Part
 from apportion.edge.ticket import Ticket
 
 
@@ -38,9 +38,9 @@ class Lanes:
         flight = self._of(answer).in_flight
         return None if flight is None else flight.sent_ns
 
-    def asked_of(self, answer: AcquireAnswer) -> dict[int, Holding]:
-        """As `Crossings.asked_of`."""
-        return self._of(answer).asked_of(answer)
+    def told(self, answer: AcquireAnswer) -> list[tuple[Part, MemberAnswer]]:
+        """As `Crossings.told`."""
+        return self._of(answer).told(answer)
 
     def arrive(self, answer: AcquireAnswer) -> Iterator[tuple[Ticket, GroupAnswer, int | None]]:
         """As `Crossings.arrive`."""

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Self
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
 
 from apportion.core.decision import Decision
 from apportion.core.engine import KEYS_MAX, Engine
@@ -20,6 +21,9 @@ from apportion.core.request import COST_MAX, MEASURE_NAME_MAX, MEASURES_MAX, Cos
 from apportion.core.rule import RuleSet
 from apportion.core.rules_file import parse_rules
 from apportion.rules_path import read_rule_texts
+
+if TYPE_CHECKING:
+    from apportion.edge.connected import ConnectedLimiter
 
 CONTENDED_PAUSE_S = 20e-6
 """Sleep of a thread that finds another one in the middle of a decision, which takes about a microsecond."""
@@ -51,6 +55,19 @@ class Limiter:
         # call and the `try` behind it would leave it taken for ever.
         self._free = [None, None]
 
+    @staticmethod
+    def connect(
+        address: str, when_unreachable: Literal["allow", "deny"] | None = None, timeout_s: float = 0.2
+    ) -> ConnectedLimiter:
+        """A limiter that asks the edge agent whose `--rls` is `address`, HOST:PORT or unix:PATH.
+
+        `when_unreachable` has no default: it says what is answered where no answer comes within `timeout_s`. Nothing
+        is connected before the first decision, so a server may call this before it forks. InputError for wrong values.
+        """
+        from apportion.edge.connected import ConnectedLimiter  # who decides in process need not load gRPC
+
+        return ConnectedLimiter(address, when_unreachable, timeout_s)
+
     @classmethod
     def from_rules(
         cls,
@@ -81,7 +98,7 @@ class Limiter:
         if domain is not None or engine is None:
             engine = self._engine(domain)
         if cost is not None and (cost.__class__ is not int or not 0 <= cost <= COST_MAX):
-            cost = _checked_cost(cost)
+            cost = _checked_costs(cost)
             if not isinstance(cost, int):
                 return self._decide_measures(engine, request, cost, peek)
         try:
@@ -111,6 +128,27 @@ class Limiter:
         finally:
             self._free.append(None)
 
+    def close(self) -> None:
+        """Let go of what it holds: nothing here, connections where it is connected."""
+
+    async def close_async(self) -> None:
+        """As `close`, from a coroutine."""
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close_async()
+
     def _engine(self, domain: str | None) -> Engine:
         """The engine of `domain`. Raises InputError when there is none, or none is named and there are several."""
         known = ", ".join(map(repr, sorted(self._engines)[:DOMAINS_SHOWN_MAX]))
@@ -132,12 +170,12 @@ class Limiter:
                 continue
 
 
-def _checked_cost(cost: object) -> int | dict[str, int]:
+def _checked_costs(cost: object) -> int | dict[str, int]:
     """`cost` as an int, for what is one without being of that very type, or as units by measure. Raises InputError for
     everything else.
     """
     if not isinstance(cost, Mapping):
-        return _checked_units(cost, "cost", "leave it out for the rule's default")
+        return checked_cost(cost)
     if len(cost) > MEASURES_MAX:
         raise InputError(f"cost names {len(cost)} measures, the most is {MEASURES_MAX}")
     for measure in cost:
@@ -150,6 +188,11 @@ def _checked_cost(cost: object) -> int | dict[str, int]:
         measure: _checked_units(units, f"cost[{measure!r}]", "leave it out for each rule's default")
         for measure, units in cost.items()
     }
+
+
+def checked_cost(cost: object) -> int:
+    """`cost` as an int, for what is one without being of that very type. Raises InputError for everything else."""
+    return _checked_units(cost, "cost", "leave it out for the rule's default")
 
 
 def _checked_units(units: object, what: str, hint: str) -> int:

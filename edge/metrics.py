@@ -30,7 +30,7 @@ class Metrics:
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """The metrics in the format that the `Accept` field asks for, and their content type."""
         encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type  # type: ignore[arg-type]
+        return encode(self._registry), content_type
 
 
 class _EdgeCollector(Collector):

@@ -152,7 +152,9 @@ class Authority:
         for edge in self.memory.mute(self.edges.values(), epoch):
             refused = _refuse(edge.session, "no report came for 6 s", retry=True)
             commands += [*self._closed(edge.session, now_ns), *refused]
-        for identity in self.table.forget_idle(epoch):
+        forgotten = self.table.forget_idle(epoch)
+        self.ledger.forget_quotas(forgotten)
+        for identity in forgotten:
             for declared in self._declared():
                 declared.forget(identity)
         return commands
@@ -215,14 +217,16 @@ class Authority:
         return _refuse(session, "the first message of a stream is Hello, and only the first", retry=False)
 
     def _attach(self, session: int, hello: Hello, now_ns: int) -> list[Command]:
-        if hello.incarnation in self._superseded:
-            return _refuse(
-                session,
-                f"another process attached as edge {hello.edge!r}: give each its own --id",
-                retry=False,
-            )
+        namesakes = [edge for edge in self.edges.values() if edge.hello.edge == hello.edge]
+        if hello.incarnation in self._superseded and namesakes:
+            reason = f"another process attached as edge {hello.edge!r}: give each its own --id"
+            return _refuse(session, reason, retry=True)
+        twins = [edge for edge in self.edges.values() if edge.incarnation == hello.incarnation]
+        if hello.incarnation == self.replica or any(edge.hello.edge != hello.edge for edge in twins):
+            # A copied machine: slices are bound to an incarnation, so two of one would spend the same units twice.
+            return _refuse(session, "this incarnation is attached already; start the process anew", retry=False)
         commands: list[Command] = []
-        for other in [edge for edge in self.edges.values() if edge.hello.edge == hello.edge]:
+        for other in namesakes:
             if other.incarnation != hello.incarnation:
                 self._supersede(other.incarnation)
             reason = f"edge {hello.edge!r} attached anew"
@@ -232,7 +236,9 @@ class Authority:
         if edges_max is not None and len(self.edges) >= edges_max:
             return commands + _refuse(session, f"edges_max is {edges_max} and as many are attached", retry=True)
         edge = EdgeSession(session, hello)
-        edge.last_report = self.epoch - 1
+        edge.last_report = max(
+            0, self.epoch - EPOCHS_KEPT
+        )  # what it resends is news to allocators that remember as much
         self.edges[session] = edge
         self.memory.attached(edge, self.epoch)
         commands.append(Send(session, Welcome(self.rules, self.tick(now_ns), self.replica)))
@@ -306,8 +312,9 @@ class Authority:
         self._requests += 1
         self._rollups[self._requests] = (edge.session, message.number)
         commands.append(RollUp(self._requests, edge.incarnation, message.number, tuple(rows)))
-        self.ledger.report(message.epoch, edge.incarnation)
-        self.memory.reported(edge, message.epoch)
+        if message.epoch <= self.epoch + AHEAD_MAX:  # else of a store that is gone, and would be kept for ever
+            self.ledger.report(message.epoch, edge.incarnation)
+            self.memory.reported(edge, message.epoch)
         if message.epoch > edge.last_report:
             commands += self._demand(edge, message)
         return commands
@@ -362,7 +369,7 @@ class Authority:
         return _refuse(session, "the first message of a stream is AllocatorHello, and only the first", retry=False)
 
     def _plan(self, peer: AllocatorSession, plan: Plan, now_ns: int) -> list[Command]:
-        peer.learn(plan.names, self.table, self.epoch)
+        peer.learn(plan.names)
         mark = self.register.mark(plan.epoch)
         if plan.epoch in self.lending.plans or plan.epoch < self.epoch:
             return []
@@ -373,7 +380,7 @@ class Authority:
         if problem is None and rules is None:
             problem = f"made for rules version {plan.rules_version}, in force is {self.rules.version}"
         if problem is None and rules is not None:
-            held = hold_plan(plan, self.replica, peer.to_local, self.table, rules)
+            held = hold_plan(plan, self.replica, peer.localizer(plan, self.table), self.table, rules)
             if not isinstance(held, str):
                 self.lending.plans[plan.epoch] = held
                 self._issue(held)

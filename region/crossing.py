@@ -127,8 +127,9 @@ def _from_pool(route: Route, routed: Routed, admitted: int) -> MemberAnswer:
     if admitted == routed.group.count or left >= cost:
         return MemberAnswer(Outcome.ADMITTED, at.epoch, left, 0, store=False)
     # Once the part is spent nothing comes before the next epoch; until then its level fills and is worth another
-    # question.
+    # question. A caller that obeys must find it filled.
     wait = at.left_ns if pool.units < cost else at.quarter_left_ns
+    wait = max(wait, pool.fills_in_ns(cost, at.now_ns) or 0) if pool.part else wait
     return MemberAnswer(Outcome.OVER_LIMIT, at.epoch, left, wait, store=False)
 
 
@@ -163,5 +164,6 @@ def _pool_fit(count: int, routes: tuple[Route, ...], at: Instant) -> int:
     fit = count
     for budget, cost in _pool_costs(routes).values():
         if cost:
+            budget.deepen(cost)
             fit = min(fit, budget.available(at.now_ns) // cost)
     return fit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from apportion.core.key import key_text
-from apportion.core.messages import EpochKind
+from apportion.core.messages import EpochKind, no_ids, no_units
 from apportion.core.meter import Meter
 from apportion.core.rule import Enforce
 from apportion.proto.v1 import region_pb2
@@ -26,7 +26,7 @@ from apportion.region.reading import (
 from apportion.region.region import Region
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
 from apportion.region.sums import RuleSum
-from apportion.region.thresholds import is_grant, refused_with_room
+from apportion.region.thresholds import refused_with_room
 
 QUOTAS_MAX = 1_000
 """Quotas in one answer; a narrower question brings the others."""
@@ -154,26 +154,19 @@ def _quota(
     state.refused_with_room = sum(refused_with_room(limit, admitted, refused).values())
     if meter.above_quota is not None:
         state.above_quota = meter.above_quota
-    for each in range(max(0, epoch - epochs), epoch + 1):
+    for each in range(max(0, epoch - min(epochs, ROLLUP_EPOCHS_KEPT)), epoch + 1):
         state.epochs.append(_epoch(authority, known, each, admitted.get(each, 0), overshoots.get(each, 0)))
     plan = authority.lending.plans.get(epoch)
     for edge in authority.edges.values():
+        ids, units = plan.column(edge.incarnation) if plan else (no_ids(), no_units())
         state.holders.add(
             edge=edge.hello.edge,
             location=edge.hello.location,
-            slice=_slice(authority, known, edge.incarnation, epoch) if plan else 0,
+            slice=int(units[ids == known.id].sum()),
             demand=edge.demand.get(known.id, 0),
             last_report_epoch=edge.last_report,
         )
     return state
-
-
-def _slice(authority: Authority, known: KnownQuota, holder: int, epoch: int) -> int:
-    """Units that a holder was given of an epoch: as a right, or where it is none as the plan has it."""
-    if is_grant(known.rule):
-        return max(0, authority.ledger.issued_to(epoch, holder, known.id))
-    ids, units = authority.lending.plans[epoch].column(holder)
-    return int(units[ids == known.id].sum())
 
 
 def _epoch(authority: Authority, known: KnownQuota, epoch: int, admitted: int, overshoot: int) -> region_pb2.EpochState:
@@ -187,6 +180,13 @@ def _epoch(authority: Authority, known: KnownQuota, epoch: int, admitted: int, o
         quota_units=known.limit.units_in_epoch(epoch),
         admitted=admitted,
         unreported=authority.ledger.unreported(epoch, known.id),
-        pool=plan.parts.get(known.id, 0) if plan else 0,
+        pool=_unlent(known, plan) if plan else 0,
         overshoot=overshoot,
     )
+
+
+def _unlent(known: KnownQuota, plan: HeldPlan) -> int:
+    """What this replica's part of the plan still holds."""
+    if known.pool is not None and known.pool.epoch == plan.epoch:
+        return known.pool.units
+    return plan.parts.get(known.id, 0)

@@ -5,17 +5,21 @@ A plan is complete for its epoch and arrives at most once (design 5.4); a second
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from apportion.core.messages import Ids, Plan, Units, no_ids, no_units
 from apportion.region.quotas import QuotaTable
+from apportion.region.store import ROLLUP_EPOCHS_KEPT
 from apportion.region.versions import Lookup
 
 EPOCHS_KEPT = 8
 """Epochs of plans kept for reading back and for judging late reports."""
+
+UNREPORTED_KEPT = ROLLUP_EPOCHS_KEPT
+"""Epochs for which it is known what holders never reported: the sums beside which it is shown are kept as long."""
 
 
 @dataclass(slots=True)
@@ -67,10 +71,25 @@ class Ledger:
         return sum(column.get(quota, 0) for holder, column in holders if holder not in done)
 
     def forget(self, before: int) -> None:
-        """Forget epochs below `before`."""
-        for table in (self.issued, self.reported):
-            for epoch in [epoch for epoch in table if epoch < before]:
-                del table[epoch]
+        """Forget epochs below `before`, but what was issued to holders that have not reported: the sum lacks it, and
+        a killed edge never tells.
+        """
+        for epoch in [epoch for epoch in self.issued if epoch < before]:
+            done = self.reported.get(epoch, set())
+            silent = {holder: column for holder, column in self.issued[epoch].items() if holder not in done}
+            if silent and epoch >= before - UNREPORTED_KEPT:
+                self.issued[epoch] = silent
+            else:
+                del self.issued[epoch]
+        for epoch in [epoch for epoch in self.reported if epoch < before]:
+            del self.reported[epoch]
+
+    def forget_quotas(self, quotas: Iterable[int]) -> None:
+        """Forget ids that are free again."""
+        for quota in quotas:
+            for columns in self.issued.values():
+                for column in columns.values():
+                    column.pop(quota, None)
 
 
 def hold_plan(

@@ -4,7 +4,7 @@ pool.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 
 from apportion.core.budget import Budget
@@ -16,10 +16,16 @@ from apportion.core.stages import admits
 from apportion.region.versions import Lookup
 
 QUOTAS_MAX = 1_000_000
-"""Quotas known at once; about 600 bytes each. Above it the one unused for longest is forgotten."""
+"""Quotas known at once; about 600 bytes each. A further one is not taken in until others are forgotten."""
 
 IDLE_EPOCHS = 30
 """A quota unused for so long is forgotten: longer than any plan or answer that could still name it."""
+
+REST_EPOCHS = 1_000
+"""The id of a forgotten quota rests for so long before it means another: longer than any book in which it stands."""
+
+ID_MAX = 2**24 - 1
+"""The largest id that the wire carries."""
 
 
 class KnownQuota:
@@ -53,17 +59,17 @@ class KnownQuota:
 
 
 class QuotaTable:
-    """Quotas by name and by id. Ids of forgotten quotas are used again."""
+    """Quotas by name and by id. A plan holds its quotas by id, so none is forgotten while a plan could name it."""
 
     def __init__(self, rules: Lookup) -> None:
         self._rules = rules
         self._by_name: OrderedDict[Quota, KnownQuota] = OrderedDict()
         self._by_id: list[KnownQuota | None] = []
         self._by_store_key: dict[bytes, KnownQuota] = {}
-        self._free: list[int] = []
+        self._resting: deque[tuple[int, int]] = deque()
 
     def find(self, quota: Quota, epoch: int) -> KnownQuota | None:
-        """The quota, known from now on; None when no rule of that name limits anything here."""
+        """The quota, known from now on; None when no rule of that name limits anything here, or the table is full."""
         known = self.recall(quota, epoch)
         return known if known is not None and known.limited else None
 
@@ -72,12 +78,15 @@ class QuotaTable:
         known = self._by_name.get(quota)
         if known is None:
             limited = self._rules.find(quota)
-            if limited is None:
+            if limited is None or len(self._by_name) >= QUOTAS_MAX:
                 return None
-            known = KnownQuota(self._new_id(), quota, *limited)
+            identity = self._new_id(epoch)
+            if identity is None:
+                return None
+            known = KnownQuota(identity, quota, *limited)
             self._by_name[quota] = self._by_store_key[known.store_key] = known
             self._by_id[known.id] = known
-        if known.used != epoch:
+        if known.used < epoch:
             known.used = epoch
             self._by_name.move_to_end(quota)
         return known
@@ -104,16 +113,16 @@ class QuotaTable:
         return self._by_store_key.get(store_key)
 
     def forget_idle(self, epoch: int) -> list[int]:
-        """Forget what nobody named for IDLE_EPOCHS, or is too much; returns the ids that are free again."""
+        """Forget what nobody named for IDLE_EPOCHS; returns the ids that will mean other quotas one day."""
         freed = []
         while self._by_name:
             oldest = next(iter(self._by_name.values()))
-            if oldest.used > epoch - IDLE_EPOCHS and len(self._by_name) <= QUOTAS_MAX:
+            if oldest.used > epoch - IDLE_EPOCHS:
                 break
             del self._by_name[oldest.quota], self._by_store_key[oldest.store_key]
             self._by_id[oldest.id] = None
             freed.append(oldest.id)
-        self._free.extend(freed)
+            self._resting.append((epoch, oldest.id))
         return freed
 
     def __iter__(self) -> Iterator[KnownQuota]:
@@ -122,8 +131,10 @@ class QuotaTable:
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def _new_id(self) -> int:
-        if self._free:
-            return self._free.pop()
+    def _new_id(self, epoch: int) -> int | None:
+        if self._resting and self._resting[0][0] < epoch - REST_EPOCHS:
+            return self._resting.popleft()[1]
+        if len(self._by_id) > ID_MAX:
+            return None
         self._by_id.append(None)
         return len(self._by_id) - 1

@@ -19,11 +19,13 @@ from apportion.core.rule import RuleSet
 from apportion.region import register as registers
 from apportion.region.authority import Authority
 from apportion.region.events import (
+    AllocatorSpoke,
     Close,
     Closed,
     Command,
     Consume,
     Consumed,
+    EdgeSpoke,
     Event,
     Note,
     Polled,
@@ -152,9 +154,16 @@ class Region:
         self.feed(Closed(session))
 
     def feed(self, event: Event) -> None:
-        """Hand an event to the authority and perform what it wants."""
-        for command in self.authority.step(event, self.store.now_ns()):
-            self._perform(command)
+        """Hand an event to the authority and perform what it wants. A fault of our own ends the stream whose message
+        met it, if any, and no other.
+        """
+        try:
+            for command in self.authority.step(event, self.store.now_ns()):
+                self._perform(command)
+        except Exception:
+            log.exception("authority_failed", met_by=type(event).__name__)
+            if isinstance(event, EdgeSpoke | AllocatorSpoke) and event.session in self._outboxes:
+                self._outboxes[event.session].end()
 
     def _perform(self, command: Command) -> None:
         match command:
@@ -184,6 +193,9 @@ class Region:
         except StoreError as error:
             log.error("store_failed", operation="consume", reason=str(error))
             self.feed(Consumed(command.request, None))
+        except Exception:
+            log.exception("store_failed", operation="consume")  # a fault of ours: the authority waits
+            self.feed(Consumed(command.request, None))
         else:
             self.feed(Consumed(command.request, answers))
 
@@ -193,7 +205,11 @@ class Region:
             done = await self.store.swap_register(command.old, command.new)
             register = command.new if done else await self.store.register()
         except StoreError as error:
+            done, register = False, None
             log.error("store_failed", operation="swap_register", reason=str(error))
+        except Exception:
+            done, register = False, None
+            log.exception("store_failed", operation="swap_register")  # a fault of ours: the authority waits
         self.feed(Swapped(command.request, done, register))
 
     async def _roll_up(self, command: RollUp) -> None:
@@ -201,6 +217,9 @@ class Region:
             await self.store.roll_up(command.source, command.number, command.rows)
         except StoreError as error:
             log.error("store_failed", operation="roll_up", reason=str(error))
+            self.feed(RolledUp(command.request, done=False))
+        except Exception:
+            log.exception("store_failed", operation="roll_up")  # a fault of ours: the authority waits
             self.feed(RolledUp(command.request, done=False))
         else:
             self.feed(RolledUp(command.request, done=True))

@@ -30,8 +30,8 @@ def start_ns(register: Register, epoch: int) -> int:
 
 
 def created(now_ns: int, run_id: str) -> Register:
-    """The register of a new store. Its first epoch is the store's time in seconds: a store that lost everything then goes
-    on above the labels that edges and allocators have seen, instead of waiting for years to reach them again.
+    """The register of a new store. Its first epoch is the store's time in seconds: a store that lost everything then
+    goes on above the labels that edges and allocators have seen, instead of waiting for years to reach them again.
     """
     return Register(anchor_epoch=max(1, now_ns // EPOCH_NS), anchor_ns=now_ns, last_ns=now_ns, run_id=run_id)
 

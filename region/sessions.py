@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
-from apportion.core.messages import AllocatorHello, Hello, Holder, Ids, Quota, QuotaName
+from apportion.core.messages import AllocatorHello, Hello, Holder, Ids, Plan, Quota, QuotaName
 from apportion.region.quotas import QuotaTable
 
 NAMES_MAX = 1 << 20
@@ -50,26 +52,26 @@ class AllocatorSession:
         self.session = session
         self.hello = hello
         self.declared = Declared()
-        self._to_local: Ids = np.empty(0, np.uint32)
+        self._names: dict[int, Quota] = {}
 
-    def learn(self, names: tuple[QuotaName, ...], table: QuotaTable, epoch: int) -> None:
-        """Take the allocator's declarations; what limits nothing here, or was never declared, is UNKNOWN."""
-        if not names:
-            return
-        size = max(name.id for name in names) + 1
-        if size > len(self._to_local):
-            more = np.full(size - len(self._to_local), UNKNOWN, np.uint32)
-            self._to_local = np.concatenate([self._to_local, more])
-        for name in names:
-            known = table.find(name.quota, epoch)
-            self._to_local[name.id] = UNKNOWN if known is None else known.id
+    def learn(self, names: tuple[QuotaName, ...]) -> None:
+        """Take the allocator's declarations."""
+        self._names.update((name.id, name.quota) for name in names)
 
-    def to_local(self, ids: Ids) -> Ids:
-        """This region's ids of the quotas that the allocator calls `ids`; UNKNOWN where there is none."""
-        local = np.full(len(ids), UNKNOWN, np.uint32)
-        inside = ids < len(self._to_local)
-        local[inside] = self._to_local[ids[inside]]
-        return local
+    def localizer(self, plan: Plan, table: QuotaTable) -> Callable[[Ids], Ids]:
+        """Translates the ids of `plan` to this region's; UNKNOWN for what limits nothing here or was never declared.
+
+        Looked up by name for each plan, which also keeps a planned quota from being forgotten: an id kept from an
+        earlier plan may mean another quota by now.
+        """
+        used = np.unique(np.concatenate([plan.held_ids, plan.slowed_ids, *(column.ids for column in plan.columns)]))
+        local = np.full(int(used.max()) + 1 if len(used) else 0, UNKNOWN, np.uint32)
+        for identity in used.tolist():
+            quota = self._names.get(identity)
+            known = table.recall(quota, plan.epoch) if quota is not None else None
+            if known is not None:
+                local[identity] = known.id
+        return lambda ids: local[ids]
 
 
 class Declared:

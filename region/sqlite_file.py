@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +17,7 @@ from uuid import uuid4
 from apportion.core.errors import InputError, StoreError
 from apportion.core.messages import Register
 from apportion.region import sqlite_rows
-from apportion.region.sqlite_rows import BucketRow
+from apportion.region.sqlite_rows import BucketRow, DamagedError
 from apportion.region.store import RollupRow
 
 SCHEMA_VERSION = 1
@@ -48,6 +49,8 @@ class SqliteFile:
         self.commits = 0
         self.register = Register()
         self._lock: int | None = None
+        self._lock_made = False
+        self._database: int | None = None
         self._connection: sqlite3.Connection | None = None
         self._inodes: dict[Path, tuple[int, int]] = {}
         self._swept_to = b""
@@ -60,12 +63,19 @@ class SqliteFile:
         try:
             self.path = _usable(self.path)
             self._take_lock()
+            self._lock_database()
+            self._write_holder()
             self._connect(wall_ns)
-        except sqlite3.Error as error:
+        except BaseException as error:
             self.close()
-            raise _opening_error(self.path, error) from error
-        except BaseException:
-            self.close()
+            if self._lock_made:  # nobody's file gets a neighbour for having been named by mistake
+                Path(f"{self.path}.lock").unlink(missing_ok=True)
+            if isinstance(error, sqlite3.Error):
+                raise _opening_error(self.path, error) from error
+            if isinstance(error, DamagedError):
+                raise self._damaged(error) from error
+            if isinstance(error, OSError):
+                raise StoreError(f"cannot open {self.path}: {error.filename or ''} {error.strerror}") from error
             raise
 
     def close(self) -> None:
@@ -73,30 +83,71 @@ class SqliteFile:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+        # After the connection: closing any descriptor of the database drops SQLite's own locks on it.
+        database, self._database = self._database, None
+        if database is not None:
+            os.close(database)
         lock, self._lock = self._lock, None
         if lock is not None:
             os.close(lock)
 
     def _take_lock(self) -> None:
-        # A side file: closing any other descriptor of the database itself would drop SQLite's own locks on it.
+        # The side file goes first and says who holds the database.
         name = Path(f"{self.path}.lock")
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK
         try:
-            self._lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                self._lock = os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o644)
+                self._lock_made = True
+            except FileExistsError:
+                self._lock = os.open(name, flags)
         except OSError as error:
             raise InputError(
                 f"cannot create {name} beside the store's file: {error.strerror}; "
                 "let the region's user write in that directory, or name another file"
             ) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not stat.S_ISREG(os.fstat(self._lock).st_mode):
+            raise InputError(f"{name} is no plain file, and the store's lock must be one; move it away")
+        if not _locked(self._lock, name):
             holder = os.pread(self._lock, 20, 0).decode("ascii", "replace").strip()
             raise InputError(
                 f"another region has {self.path}: process {holder or 'unknown'} is still running with it; "
                 "stop that one first, or give this region a file of its own"
+            )
+
+    def _lock_database(self) -> None:
+        """Lock the database itself: it has one inode, whatever names it has and whoever removed the side file.
+
+        SQLite locks with fcntl, which flock does not meet.
+        """
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+        except OSError as error:
+            raise InputError(
+                f"cannot open {self.path}: {error.strerror}; let the region's user read and write it"
             ) from error
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise InputError(f"the store's file {self.path} is no plain file; name another")
+        if not _locked(descriptor, self.path):
+            # The descriptor stays open until the process ends: were the holder in this process, closing it would drop
+            # SQLite's locks.
+            raise InputError(
+                f"another region has {self.path}, by this name or another one of the same file, and is still running; "
+                "stop that one first, or give this region a file of its own"
+            )
+        self._database = descriptor
+
+    def _write_holder(self) -> None:
+        assert self._lock is not None
+        try:
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+        except OSError as error:
+            raise StoreError(f"cannot write {self.path}.lock: {error.strerror}") from error
+
+    def _damaged(self, error: DamagedError) -> StoreError:
+        return StoreError(f"{self.path} is damaged: {error}; restore it from a copy, or start on a new file")
 
     def _connect(self, wall_ns: int) -> None:
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -109,8 +160,7 @@ class SqliteFile:
         connection.execute("BEGIN IMMEDIATE")
         if self.created:
             self._create(connection)
-        last_ns, register = connection.execute("SELECT last_ns, register FROM state").fetchone()
-        self.register = sqlite_rows.parse_register(register)
+        last_ns, self.register = sqlite_rows.read_state(connection)
         self.last_ns = max(last_ns, wall_ns)
         connection.execute("UPDATE state SET last_ns = ?", (self.last_ns,))
         connection.execute("COMMIT")
@@ -152,6 +202,8 @@ class SqliteFile:
             return work(self._open_connection())
         except sqlite3.Error as error:
             raise StoreError(f"cannot read {self.path}: {error}") from error
+        except DamagedError as error:
+            raise self._damaged(error) from error
 
     def commit(
         self, now_ns: int, buckets: Sequence[BucketRow], rollup: Sequence[RollupRow], works: Sequence[Work]
@@ -171,6 +223,8 @@ class SqliteFile:
                 connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error):
                 raise StoreError(f"cannot write {self.path}: {error}; nothing of this batch was written") from error
+            if isinstance(error, DamagedError):
+                raise self._damaged(error) from error
             raise
         self.commits += 1
         self._written_since_sweep += len(buckets)
@@ -199,6 +253,17 @@ class SqliteFile:
                 ) from error
             if (found.st_dev, found.st_ino) != inode:
                 raise StoreError(f"{path} was replaced by another file: nothing was written; restart the region")
+
+
+def _locked(descriptor: int, name: Path) -> bool:
+    """Whether the file is this process's alone from now on, as long as the descriptor is open."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise InputError(f"cannot lock {name}: {error.strerror}; use a file on a local disk") from error
+    return True
 
 
 def _usable(path: Path) -> Path:

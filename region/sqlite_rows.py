@@ -16,6 +16,9 @@ INTEGER_MAX = 2**63 - 1
 ROWS_PER_STATEMENT = 64
 """Each statement hands Python's lock over twice, so one for 64 rows leaves the event loop alone for longer."""
 
+TIME_MAX_NS = 2**62
+"""A time after this (the year 2116) was not written by a region; the next one could not be written any more."""
+
 BucketRow = tuple[bytes, int, int, int, int, int]
 """store key, units, period in ns, burst, backlog in unit-ticks, tick of the last decision."""
 
@@ -36,6 +39,10 @@ SWEEP = """
 DELETE FROM bucket WHERE store_key > ?1 AND store_key <= ?2
 AND backlog <= units * (?3 / CASE WHEN period_ns <= 60000000000 THEN 1000 ELSE 1000000 END - last)
 """
+
+
+class DamagedError(Exception):
+    """A row holds what no region wrote; the text says which. `sqlite_file` adds the file."""
 
 
 def put_buckets(connection: sqlite3.Connection, rows: Sequence[BucketRow]) -> None:
@@ -86,8 +93,12 @@ def add_report(
 ) -> bool:
     """Add the rows of a report unless it was added before."""
     found = connection.execute("SELECT ranges FROM report WHERE source = ?", (str(source),)).fetchone()
-    numbers = Numbers(json.loads(found[0]) if found else [])
-    if not numbers.add(number):
+    try:
+        numbers = Numbers(json.loads(found[0]) if found else [])
+        new = numbers.add(number)
+    except (TypeError, ValueError, IndexError) as error:
+        raise DamagedError(f"the row of reporter {source} in table report cannot be read") from error
+    if not new:
         return False
     add_rollup(connection, rows)
     connection.execute(
@@ -98,8 +109,7 @@ def add_report(
 
 def swap_register(connection: sqlite3.Connection, old: Register, new: Register) -> bool:
     """Set the register to `new` if it is `old`."""
-    (text,) = connection.execute("SELECT register FROM state").fetchone()
-    if parse_register(text) != old:
+    if read_state(connection)[1] != old:
         return False
     connection.execute("UPDATE state SET register = ?", (register_text(new),))
     return True
@@ -107,7 +117,9 @@ def swap_register(connection: sqlite3.Connection, old: Register, new: Register) 
 
 def rules_version(connection: sqlite3.Connection, digest: str) -> tuple[int, bool]:
     """The version of the rules with that digest, and whether they are other than the rules before."""
-    before, version = connection.execute("SELECT rules_digest, rules_version FROM state").fetchone()
+    before, version = _state(connection, "rules_digest, rules_version")
+    if type(version) is not int or not 0 <= version < TIME_MAX_NS:
+        raise DamagedError(f"rules_version in table state is {_shown(version)}, no version number")
     if digest == before:
         return int(version), False
     connection.execute("UPDATE state SET rules_digest = ?, rules_version = ?", (digest, version + 1))
@@ -143,8 +155,36 @@ def register_text(register: Register) -> str:
     return json.dumps(asdict(register))
 
 
-def parse_register(text: str) -> Register:
-    """The register of its column."""
-    fields = json.loads(text)
-    marks = tuple(EpochMark(each["epoch"], EpochKind(each["kind"]), each["generation"]) for each in fields["marks"])
-    return Register(**{**fields, "marks": marks})
+def read_state(connection: sqlite3.Connection) -> tuple[int, Register]:
+    """The last time recorded and the register. DamagedError: one of them cannot be read."""
+    last_ns, text = _state(connection, "last_ns, register")
+    if type(last_ns) is not int or not 0 <= last_ns < TIME_MAX_NS:
+        raise DamagedError(f"last_ns in table state is {_shown(last_ns)}, no time in nanoseconds")
+    return last_ns, parse_register(text)
+
+
+def parse_register(text: object) -> Register:
+    """The register of its column. DamagedError: it holds none."""
+    try:
+        fields = json.loads(text)  # type: ignore[arg-type]
+        marks = tuple(EpochMark(each["epoch"], EpochKind(each["kind"]), each["generation"]) for each in fields["marks"])
+        register = Register(**{**fields, "marks": marks})
+        numbers = [register.anchor_epoch, register.anchor_ns, register.last_ns, register.generation, register.highest]
+        numbers += [number for mark in marks for number in (mark.epoch, mark.generation)]
+        if type(register.run_id) is not str or not all(type(number) is int and number >= 0 for number in numbers):
+            raise ValueError("a field is no number that a region writes")
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise DamagedError(f"the register in table state is {_shown(text)}, which cannot be read") from error
+    return register
+
+
+def _state(connection: sqlite3.Connection, columns: str) -> tuple[object, ...]:
+    found = connection.execute(f"SELECT {columns} FROM state").fetchone()  # noqa: S608  no text from outside
+    if found is None:
+        raise DamagedError("table state has no row")
+    return tuple(found)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -513,7 +513,7 @@ class Acquire(_message.Message):
     number: _builtins.int
     """Number of this crossing, rising on a stream; its answer bears it too."""
     group_count: _builtins.bytes
-    """Column u32, a row for each group: requests in the group, 1 to 1,048,576. At most 65,536 groups."""
+    """Column u32, a row for each group: requests in the group, 1 to 1,048,576. At most 2,048 groups."""
     group_member_count: _builtins.bytes
     """Column u32, a row for each group: how many of the members, in their order, are this group's; 1 to 256."""
     group_peek: _builtins.bytes

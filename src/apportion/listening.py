@@ -23,6 +23,8 @@ _HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\s\[\]]+):(?P<port>\d{1
 
 def check_address(address: str) -> str:
     """`address` if it is HOST:PORT or unix:PATH; InputError, which says so, if not."""
+    if not _is_text(address):  # bytes of a command line that are not UTF-8; gRPC takes only text
+        raise InputError(f"address {address!r} is not UTF-8 text")
     if address.startswith("unix:"):
         path = address.removeprefix("unix:")
         if not path:
@@ -34,6 +36,14 @@ def check_address(address: str) -> str:
     if found is None or int(found["port"]) > 65_535:
         raise InputError(f"address {address!r} is neither HOST:PORT (127.0.0.1:7000) nor unix:PATH")
     return address
+
+
+def _is_text(address: str) -> bool:
+    try:
+        address.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_addresses(text: str) -> tuple[str, ...]:
@@ -131,3 +141,58 @@ def _refused(address: str, reason: str) -> InputError:
     return InputError(
         f"cannot listen on {address}: {reason}; choose another address, or stop the process that has this one"
     )
+
+
+def bind(address: str) -> tuple[list[socket.socket], str]:
+    """Sockets that listen on `address` once a server takes them, and the address really bound. InputError as `listen`.
+
+    Port 0 takes a free port, the same one for every address that the host's name has.
+    """
+    check_address(address)
+    _check_free(address)
+    if address.startswith("unix:"):
+        return [_bind_path(address, Path(address.removeprefix("unix:")))], address
+    host, _, port = address.rpartition(":")
+    found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    bound: list[socket.socket] = []
+    for family, _, _, _, where in found:
+        taken = bound[0].getsockname()[1] if bound else int(port)
+        try:
+            bound.append(_bind_socket(family, (where[0], taken, *where[2:])))
+        except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                continue
+            for each in bound:
+                each.close()
+            raise _refused(address, error.strerror or str(error)) from error
+    if not bound:
+        raise _refused(address, "none of the host's addresses is this machine's")
+    return bound, f"{host}:{bound[0].getsockname()[1]}"
+
+
+def unbind(address: str) -> None:
+    """Remove the socket that a server left at a unix path; call it once nobody listens there."""
+    if address.startswith("unix:"):
+        Path(address.removeprefix("unix:")).unlink(missing_ok=True)
+
+
+def _bind_socket(family: int, where: object) -> socket.socket:
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind(where)  # type: ignore[arg-type]
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def _bind_path(address: str, path: Path) -> socket.socket:
+    """A socket at `path`, in the place of one that a killed process left there."""
+    try:
+        path.unlink(missing_ok=True)
+        return _bind_socket(socket.AF_UNIX, str(path))
+    except OSError as error:
+        raise _refused(address, error.strerror or str(error)) from error

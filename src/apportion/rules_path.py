@@ -41,6 +41,7 @@ def read_rule_files(path: str | Path) -> tuple[tuple[tuple[str, str], ...], tupl
     texts: list[tuple[str, str]] = []
     problems: list[Problem] = []
     for file in _rule_files(Path(path)):
+        _check_name(file)
         text = _read_text(file)
         if isinstance(text, Problem):
             problems.append(text)
@@ -100,6 +101,14 @@ def _rule_files(path: Path) -> list[Path]:
     if len(found) > FILES_MAX:
         raise InputError(f"{path}: the folder has {len(found)} rules files, the most is {FILES_MAX}")
     return found
+
+
+def _check_name(file: Path) -> None:
+    """InputError for a name of bytes that are no text: it goes to every edge beside the file's text."""
+    try:
+        file.name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{str(file)!r}: the file's name is not UTF-8 text; rename it") from None
 
 
 def _read_text(file: Path) -> str | Problem:

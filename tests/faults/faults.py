@@ -58,7 +58,7 @@ class Faults:
         if isinstance(node, AllocatorNode) and random.random() < 0.5:
             node.pause(int(min(random.uniform(0.1, 3.0), self._left()) * SECOND))
         else:
-            self.world.restart(node, min(random.uniform(0.01, 1.5), self._left()))
+            self.world.restart(node, min(0.005 * 300 ** random.random(), self._left()))
 
     def _trap(self, node: Node, kinds: tuple[type, ...]) -> None:
         random = self.world.random

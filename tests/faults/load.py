@@ -26,6 +26,9 @@ RATES = {
 }
 """Limits in units a second."""
 
+FACTORS = {"fifty": (1.0, 2.5, 4.0), "hundred": (0.3, 0.8, 1.3)}
+"""Demand as a multiple of the limit, where it is not the usual; `fifty` may be spent in an instant, so it is hot."""
+
 MEAN_COST = 1.8
 
 TOGETHER = (
@@ -54,7 +57,7 @@ class Load:
         self._possible = factor is not None
         self._fresh_ns = 0 if factor else random.choice((0, 0, 1_300_000_000))
         self._edges = range(len(world.edges))
-        self.factors = {name: factor or random.choice((0.3, 1.0, 1.4, 2.2)) for name in RATES}
+        self.factors = {name: factor or random.choice(FACTORS.get(name, (0.3, 1.0, 1.4, 2.2))) for name in RATES}
         self._skew = {name: [random.random() ** 3 + 0.02 for _ in self._edges] for name in RATES}
         for name, rate in RATES.items():
             self._later(partial(self._single, name), rate * self.factors[name] / MEAN_COST)

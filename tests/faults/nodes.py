@@ -62,7 +62,7 @@ class Client(Node):
             self._connect_soon()
 
     def _connect_soon(self) -> None:
-        pause = self.world.random.randrange(100 * MS, 500 * MS)
+        pause = self.world.random.randrange(5 * MS, 300 * MS)
         self.world.at(self.world.now_ns + pause, partial(self._connect, self.life))
 
     def _connect(self, life: int) -> None:

@@ -41,6 +41,7 @@ class Referee:
         self.crossings: dict[tuple[str, int], int] = defaultdict(int)
         self.demand: list[tuple[int, str, int]] = []  # single-rule requests: when, rule, cost
         self.admitted: list[tuple[int, str, int]] = []
+        self.given: dict[int, int] = defaultdict(int)  # units, by incarnation
         self.answers = 0
         self.shadows: list[Verdict] = []
         self.incarnations: set[int] = set()
@@ -77,6 +78,7 @@ class Referee:
     def _charge(self, incarnation: int, verdict: Verdict) -> None:
         assert verdict.epoch is not None
         self.spent[verdict.rule.name, verdict.key][verdict.epoch] += verdict.cost
+        self.given[incarnation] += verdict.cost
         key = quota_key(verdict.rule.name, verdict.key)
         if verdict.degraded:
             self.degraded[incarnation, key, verdict.epoch] += verdict.cost

@@ -14,7 +14,7 @@ from apportion.core.rules_file import parse_rules
 TEXT = """
 version: 1
 domain: api
-edges_max: 8
+edges_max: 16
 plans: {small: {some: {rate: 5/s}}, large: {some: {rate: 60/s}}}
 tenants: {k: large, k3: small}
 unlisted_tenants: refuse
@@ -24,7 +24,8 @@ rules:
   - {name: each, match: {c: "*"}, key: [c], limit: {rate: 60/s}, enforce: edge, at_each_edge: 20/s,
      wrong_costs: noise}
   - {name: exact, match: {e: "*"}, key: [e], limit: {rate: 40/s}, enforce: region, when_unavailable: [deny]}
-  - {name: fifty, match: {f: "*"}, key: [f], limit: {rate: 50/s}, enforce: lease, when_unavailable: [deny]}
+  - {name: fifty, match: {f: "*"}, key: [f], limit: {rate: 50/s, burst: 50}, enforce: lease,
+     when_unavailable: [deny]}
   - {name: free, match: {n: "*"}, key: [n], limit: {unlimited: true}, enforce: region, when_unavailable: [deny]}
   - {name: hundred, match: {h: "*"}, key: [h], limit: {rate: 100/s}, enforce: lease, when_unavailable: [deny]}
   - {name: keep, match: {k: "*"}, key: [k], limit: {rate: 70/s}, enforce: lease,

@@ -38,7 +38,7 @@ class Options:
 class World:
     """Region, allocators, edges, and the instant it is."""
 
-    def __init__(self, seed: int, options: Options = Options()) -> None:  # noqa: B008
+    def __init__(self, seed: int, options: Options = Options()) -> None:
         self.random = Random(seed)
         self.options = options
         self.now_ns = 0

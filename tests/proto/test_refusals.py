@@ -40,7 +40,7 @@ ACQUIRES: list[tuple[dict[str, Any], str]] = [
     ({"group_member_count": u32(1, 1)}, "acquire.group_member_count: 2 rows beside 1"),
     ({"group_count": u32(0)}, "acquire.group_count: a group without requests"),
     ({"group_count": u32(2**20 + 1)}, "acquire.group_count: 1048577 is above 1048576"),
-    ({"group_count": u32(*[1] * 65537)}, "acquire.group_count: 65537 entries, at most 65536 are allowed"),
+    ({"group_count": u32(*[1] * 2049)}, "acquire.group_count: 2049 entries, at most 2048 are allowed"),
     ({"member_quota": u32(2**24)}, "acquire.member_quota: 16777216 is above 16777215"),
     ({"ahead_quota": u32(7)}, "acquire.ahead_units: 0 rows beside 1"),
     ({"ahead_quota": u32(7), "ahead_units": u64(2**53)}, "acquire.ahead_units: 9007199254740992 is above"),

@@ -1,6 +1,7 @@
 """Files that the store cannot use: each refusal names the file and the fix, and leaves the file as it was."""
 
 import os
+import resource
 import sqlite3
 import stat
 import tempfile
@@ -165,3 +166,66 @@ async def test_opening_twice_is_a_fault_of_ours(tmp_path: Path) -> None:
     async with world.store() as store:
         with pytest.raises(AssertionError, match="opened once"):
             await store.open()
+
+
+@pytest.mark.parametrize(
+    "statement, what",
+    [
+        ("UPDATE state SET register = '{}'", "the register in table state is '{}', which cannot be read"),
+        ("UPDATE state SET register = '[]'", "the register in table state is '[]', which cannot be read"),
+        ("UPDATE state SET register = 'x'", "the register in table state is 'x', which cannot be read"),
+        ("UPDATE state SET last_ns = 'soon'", "last_ns in table state is 'soon', no time in nanoseconds"),
+        ("UPDATE state SET last_ns = 9223372036854775807", "last_ns in table state is 9223372036854775807, no time"),
+        ("DELETE FROM state", "table state has no row"),
+    ],
+)
+async def test_a_damaged_row_is_named_at_the_start_and_while_running(tmp_path: Path, statement: str, what: str) -> None:
+    """With the file, as a StoreError, both times; nothing is left waiting."""
+    world = World("sqlite", tmp_path)
+    async with world.store() as store:
+        before = await store.register()
+        with closing(sqlite3.connect(world.path)) as connection, connection:
+            connection.execute(statement)
+        with pytest.raises(StoreError) as caught:
+            await store.swap_register(before, before)
+        assert f"{world.path} is damaged: {what}" in str(caught.value)
+    with pytest.raises(StoreError) as caught:
+        await make(world.path).open()
+    assert f"{world.path} is damaged: {what}" in str(caught.value)
+
+
+async def test_a_removed_lock_file_or_another_name_lets_no_second_region_in(tmp_path: Path) -> None:
+    """The database's own inode is locked too."""
+    world = World("sqlite", tmp_path)
+    hard = tmp_path / "hard.db"
+    async with world.store() as store:
+        os.link(world.path, hard)
+        (tmp_path / f"{world.path.name}.lock").unlink()
+        for path in (world.path, hard):
+            assert (await refusal(path)).startswith(f"another region has {path}, by this name or another one")
+        assert await admitted(store, one(b"k", SLOW)) == [1]
+
+
+async def test_a_lock_that_is_no_file(tmp_path: Path) -> None:
+    """A pipe in its place neither hangs nor is written."""
+    os.mkfifo(tmp_path / "region.db.lock")
+    said = f"{tmp_path}/region.db.lock is no plain file, and the store's lock must be one; move it away"
+    assert await refusal(tmp_path / "region.db") == said
+
+
+async def test_a_lock_on_a_full_disk(tmp_path: Path) -> None:
+    """The process's number cannot be written: said, with the name."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(StoreError, match=f"cannot write {tmp_path}/region.db.lock: File too large"):
+            await make(tmp_path / "region.db").open()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+async def test_a_refused_file_gets_no_lock_beside_it(tmp_path: Path) -> None:
+    """A file named by mistake stays alone."""
+    (tmp_path / "rules.yaml").write_text("version: 1\n" * 100)
+    await refusal(tmp_path / "rules.yaml")
+    assert not (tmp_path / "rules.yaml.lock").exists()

@@ -8,8 +8,10 @@ from typing import Annotated
 import grpc
 import typer
 
+from apportion.core.decision import Decision
 from apportion.core.errors import InputError, UnavailableError
 from apportion.core.request import COST_MAX
+from apportion.edge.limiter_answer import as_object, from_response, verdict_object
 from apportion.listening import check_address
 from apportion.process import ExitCode, told_plainly
 from apportion.proto.v1 import limiter_pb2, limiter_pb2_grpc
@@ -36,8 +38,9 @@ def decide(
     descriptor = limiter_pb2.Descriptor(dimensions=parse_dimensions(dimensions), cost=checked_cost(cost))
     request = limiter_pb2.DecideRequest(domain=domain, descriptors=[descriptor])
     answer = ask(check_address(edge), request, peek)
-    print(json.dumps(as_object(answer), indent=2) if as_json else as_text(answer))
-    if not answer.allowed:
+    decision = from_response(answer, domain)
+    print(json.dumps(as_object(decision, answer.decision_id), indent=2) if as_json else as_text(decision))
+    if not decision.allowed:
         raise typer.Exit(ExitCode.NO)
 
 
@@ -80,50 +83,13 @@ def ask(edge: str, request: limiter_pb2.DecideRequest, peek: bool) -> limiter_pb
             ) from error
 
 
-def as_object(answer: limiter_pb2.DecideResponse) -> dict[str, object]:
-    """The answer as `--json` prints it."""
-    return {
-        "allowed": answer.allowed,
-        "decision_id": answer.decision_id,
-        "rule": answer.deciding_rule if answer.HasField("deciding_rule") else None,
-        "degraded": answer.degraded,
-        "rules": [_verdict(verdict) for verdict in answer.verdicts],
-    }
-
-
-def as_text(answer: limiter_pb2.DecideResponse) -> str:
+def as_text(decision: Decision) -> str:
     """The answer for a person: one line for the decision, one for each rule."""
-    lines = ["allowed" if answer.allowed else "refused"]
-    if not answer.verdicts:
+    lines = ["allowed" if decision.allowed else "refused"]
+    if not decision.verdicts:
         lines[0] += ", no rule limits it"
-    for verdict in answer.verdicts:
-        facts = _verdict(verdict)
+    for verdict in decision.verdicts:
+        facts = verdict_object(verdict)
         words = [f"{name.replace('_', ' ')} {value}" for name, value in facts.items() if value not in (None, [], False)]
         lines.append("  " + ", ".join(words))
     return "\n".join(lines)
-
-
-def _verdict(verdict: limiter_pb2.RuleVerdict) -> dict[str, object]:
-    scopes = {limiter_pb2.REMAINING_SCOPE_EDGE: "edge", limiter_pb2.REMAINING_SCOPE_REGION: "region"}
-    reason = limiter_pb2.Reason.Name(verdict.reason).removeprefix("REASON_").lower() if verdict.reason else None
-    return {
-        "rule": verdict.rule,
-        "key": list(verdict.key),
-        "cost": verdict.cost,
-        "allowed": verdict.allowed,
-        "charged": verdict.charged,
-        "remaining": verdict.remaining if verdict.HasField("remaining") else None,
-        "remaining_scope": scopes.get(verdict.remaining_scope),
-        "retry_after": _seconds(verdict, "retry_after"),
-        "reset_after": _seconds(verdict, "reset_after"),
-        "reason": reason,
-        "epoch": verdict.epoch if verdict.HasField("epoch") else None,
-        "degraded": verdict.degraded,
-    }
-
-
-def _seconds(verdict: limiter_pb2.RuleVerdict, field: str) -> float | None:
-    if not verdict.HasField(field):  # type: ignore[arg-type]
-        return None
-    duration = getattr(verdict, field)
-    return float(duration.seconds + duration.nanos / 1e9)

@@ -32,6 +32,9 @@ PLACES = ("frankfurt", "dublin", "singapore", "virginia", "oregon", "tokyo", "sy
 SECONDS_MIN, SECONDS_MAX = 3, 3_600
 """A shorter run has no whole second to judge; in a longer one, metering all labels anew each second would cost."""
 
+SLICES_AFTER_S = 8
+"""A slice is what an edge surely needs again: the least it asked for in the last 8 ticks."""
+
 RULES = Path(next(iter(demonstration.__path__))) / "demo.yaml"
 
 
@@ -45,6 +48,9 @@ def demo(
         str | None, typer.Option(metavar="PATH", help="Your rules, instead of four built-in ones of 100/s.")
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Offer the very traffic of an earlier run.")] = None,
+    logs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the processes' logs there; they are removed else.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with the result.")] = False,
 ) -> None:
     """Watch one limit hold in several places at once: real processes, moving traffic, and a referee.
@@ -52,7 +58,7 @@ def demo(
     Starts a region on SQLite in a temporary folder, two allocators, and edges; all on loopback, all stopped at the end.
     A load process offers 2.5 times each limit and adds up what the answers say was admitted, by quota and second.
 
-    Exit codes: 0 all limits held; 1 one was over its bound; 2 wrong input; 3 a process did not come up; 130 interrupted.
+    Exit codes: 0 every limit held; 1 one was passed; 2 wrong input; 3 a process did not come up; 130 interrupted.
 
     Examples:
         apportion demo
@@ -62,8 +68,13 @@ def demo(
         apportion demo --rules rules.yaml --json
     """
     setting = _setting(seconds, edges, rules, seed)
+    if logs is not None:
+        try:
+            logs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"--logs {logs}: {error.strerror}; name a folder that can be written") from error
     try:
-        result = asyncio.run(_interruptible(setting, as_json))
+        result = asyncio.run(_interruptible(setting, logs, as_json))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except BrokenPipeError:  # nobody reads any more; everything has been stopped
@@ -91,10 +102,10 @@ def _setting(seconds: int, edges: int, rules: str | None, seed: int | None) -> S
     return Setting(path, questions_for(ruleset), PLACES[:edges], float(seconds), drawn, ruleset.edges_max)
 
 
-async def _interruptible(setting: Setting, as_json: bool) -> Result:
+async def _interruptible(setting: Setting, logs: Path | None, as_json: bool) -> Result:
     """Run; a signal stops everything in good order, a second one at once. CancelledError: there was a signal."""
     loop = asyncio.get_running_loop()
-    async with processes() as started:
+    async with processes(logs) as started:
         work = asyncio.create_task(_run(setting, started, as_json))
 
         def stop() -> None:
@@ -122,9 +133,11 @@ async def _run(setting: Setting, started: Processes, as_json: bool) -> Result:
     with kept_ports(1 + len(setting.edges)) as ports:
         await run.start(ports)
     console.print(
-        f"All up. Each rule is offered {OVERLOAD:g} times its limit for {setting.seconds:.0f} s, most of it at one edge, a "
-        f"different one each 5 s (seed {setting.seed}). Watch `over`: it never passes `bound`."
+        f"All up. For {setting.seconds:.0f} s each rule is offered {OVERLOAD:g} times its limit, most of it at one "
+        f"edge, then at the next (seed {setting.seed}). Watch `over`: it never passes `bound`, wherever the traffic is."
     )
+    if any(question.rule.divided for question in setting.questions):
+        console.print(f"Slices appear after {SLICES_AFTER_S} s: until then the region's pool serves.")
     with screen:
         result = await run.perform()
     show_result(console, result)

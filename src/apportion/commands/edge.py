@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Annotated
 
 import structlog
@@ -16,9 +19,14 @@ from apportion.core.rule import RuleSet
 from apportion.core.rules_file import parse_rules
 from apportion.edge.agent import Agent
 from apportion.edge.alone import Alone
+from apportion.edge.check_request import CheckMapping, parse_mapping
+from apportion.edge.counted import Counted
+from apportion.edge.decider import Gauged
 from apportion.edge.doors import Doors, open_doors
 from apportion.edge.edge import Edge, boottime_ns
+from apportion.edge.http_door import HttpDoor
 from apportion.edge.keeping import Keeping
+from apportion.edge.metrics import Metrics
 from apportion.edge.state import StateFile
 from apportion.listening import check_address, check_addresses
 from apportion.process import run_service, stop_signals, told_plainly
@@ -43,6 +51,28 @@ def edge(
     rls: Annotated[
         str, typer.Option(envvar="APPORTION_RLS", metavar="ADDR", help="Serve Envoy RLS and apportion.v1.Limiter here.")
     ] = "127.0.0.1:8081",
+    http: Annotated[
+        str | None,
+        typer.Option(
+            envvar="APPORTION_HTTP", metavar="ADDR", help="Serve /check, /v1/decide, /healthz, /readyz, /metrics here."
+        ),
+    ] = None,
+    check_headers: Annotated[
+        str | None,
+        typer.Option(
+            envvar="APPORTION_CHECK_HEADERS",
+            metavar="DIMENSION=HEADER,...",
+            help="What /check reads: which request header is which dimension. An absent header is an absent dimension.",
+        ),
+    ] = None,
+    check_domain: Annotated[
+        str | None,
+        typer.Option(
+            envvar="APPORTION_CHECK_DOMAIN",
+            metavar="DOMAIN",
+            help="Domain that /check asks of; unless given, the header X-Apportion-Domain, or the only one.",
+        ),
+    ] = None,
     alone: Annotated[bool, typer.Option("--alone", help="No region: one location, every limit decided here.")] = False,
     rules: Annotated[
         str | None,
@@ -71,17 +101,21 @@ def edge(
         apportion edge --id fra-1 --location frankfurt --region 127.0.0.1:7000 --rls 127.0.0.1:8081
 
         apportion edge --id laptop --location here --alone --rules rules.yaml --rls 127.0.0.1:8081
+
+        apportion edge --id laptop --location here --alone --rules rules.yaml --http 127.0.0.1:8082
+            --check-headers tenant=X-Tenant,api=X-Api
     """
     checked_name("--id", name)
     checked_name("--location", location)
     check_address(rls)
+    front = Front(rls, http, check_mapping(http, check_headers, check_domain))
     if alone:
         if state is not None:
             raise InputError("--state goes with --region: an edge alone has its rules from --rules, and no shares")
         if region is not None or rules is None:
             raise InputError("--alone runs without a region, from a file: give --rules PATH, and no --region")
         ruleset = load_rules(rules)
-        run_service(lambda: serve_alone(ruleset, rls, name))
+        run_service(lambda: serve_alone(ruleset, front, name))
         return
     if region is None:
         raise InputError("give --region ADDR[,ADDR...], or --alone with --rules PATH for a single location")
@@ -92,7 +126,7 @@ def edge(
         parse_rules(copy.texts)
     kept = StateFile(state, name, boottime_ns) if state is not None else None
     keeping = Keeping(agent, _load, boottime_ns, kept, copy)
-    run_service(lambda: serve(Edge(agent, addresses), rls, name, keeping))
+    run_service(lambda: serve(Edge(agent, addresses), front, name, keeping))
 
 
 def checked_name(flag: str, name: str) -> str:
@@ -102,34 +136,66 @@ def checked_name(flag: str, name: str) -> str:
     return name
 
 
-async def serve(edge: Edge, rls: str, name: str, keeping: Keeping) -> None:
+@dataclass(frozen=True, slots=True)
+class Front:
+    """Where an edge's doors are: `rls` for gRPC, `http` None for no HTTP, and what `/check` reads there."""
+
+    rls: str
+    http: str | None
+    mapping: CheckMapping
+
+
+def check_mapping(http: str | None, headers: str | None, domain: str | None) -> CheckMapping:
+    """What `/check` reads. InputError for a mapping that cannot be read, or that no door would use."""
+    if http is None:
+        if headers is not None or domain is not None:
+            raise InputError("--check-headers and --check-domain are of the HTTP door: give --http ADDR too")
+        return CheckMapping()
+    check_address(http)
+    return CheckMapping(parse_mapping(headers) if headers is not None else (), domain)
+
+
+async def serve(edge: Edge, front: Front, name: str, keeping: Keeping) -> None:
     """Run an attached edge until SIGTERM or SIGINT."""
-    async with stop_signals() as stop:
-        keeping.boot()
-        doors = await open_doors(rls, edge)
+    counted = Counted(edge)
+    keeping.boot()
+    async with stop_signals() as stop, open_front(front, counted, edge) as (doors, addresses):
         await edge.start()
         health = asyncio.create_task(_keep_health(edge, doors))
         keeper = asyncio.create_task(keeping.run())
-        log.info("edge_started", edge=name, rls=doors.address)
+        log.info("edge_started", edge=name, **addresses)
         await stop.wait()
         log.info("edge_stopping", edge=name)
         health.cancel()
-        await doors.close(STOP_S)
-        keeper.cancel()
-        left = edge.agent.attached
-        await edge.stop()
-        await keeping.stop(left)
+    keeper.cancel()
+    left = edge.agent.attached
+    await edge.stop()
+    await keeping.stop(left)
 
 
-async def serve_alone(ruleset: RuleSet, rls: str, name: str) -> None:
+async def serve_alone(ruleset: RuleSet, front: Front, name: str) -> None:
     """Run an edge without a region until SIGTERM or SIGINT."""
-    async with stop_signals() as stop:
-        doors = await open_doors(rls, Alone(ruleset, boottime_ns))
+    alone = Alone(ruleset, boottime_ns)
+    async with stop_signals() as stop, open_front(front, Counted(alone), alone) as (doors, addresses):
         await doors.set_serving(True)
-        log.info("edge_started", edge=name, rls=doors.address, alone=True)
+        log.info("edge_started", edge=name, **addresses, alone=True)
         await stop.wait()
         log.info("edge_stopping", edge=name)
-        await doors.close(STOP_S)
+
+
+@asynccontextmanager
+async def open_front(front: Front, counted: Counted, gauged: Gauged) -> AsyncIterator[tuple[Doors, dict[str, str]]]:
+    """Both doors, open, with the addresses really bound by their flags' names. Both are closed together at the end."""
+    doors = await open_doors(front.rls, counted)
+    http = HttpDoor(counted, front.mapping, Metrics(counted, counted.counts, gauged))
+    try:
+        addresses = {"rls": doors.address}
+        if front.http is not None:
+            await http.open(front.http)
+            addresses["http"] = http.address
+        yield doors, addresses
+    finally:
+        await asyncio.gather(doors.close(STOP_S), http.close(STOP_S))
 
 
 async def _keep_health(edge: Edge, doors: Doors) -> None:

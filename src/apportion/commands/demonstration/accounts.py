@@ -109,7 +109,8 @@ class RuleAccount:
 class Account:
     """What the load process tells each second; `done` in the last one.
 
-    `waiting`: requests without an answer yet; `not_sent`: arrivals left out because too many waited.
+    `waiting`: requests without an answer yet; `not_sent`: arrivals left out because too many waited. `late_ms`: how far
+    behind its own timetable this process was, at most, since the last account.
     `cpu_seconds`: processor time of this process since it began to ask.
     """
 
@@ -118,6 +119,7 @@ class Account:
     requests: int
     waiting: int
     not_sent: int
+    late_ms: int
     cpu_seconds: float
     warm_up_epochs: int
     measured_epochs: int

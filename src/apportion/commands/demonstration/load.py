@@ -70,6 +70,7 @@ class Load:
         self._waiting: dict[int, int] = {}  # number -> sent, in the order of sending
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers = count()
+        self._late_ns = 0
         self._stopping = False
         self._not_sent = 0
         self._started_ns = 0
@@ -101,6 +102,7 @@ class Load:
         in_a_row = 0
         for arrival in arrivals(rates, len(self._calls), self.order.seed, int(self.order.seconds * 1e9)):
             wait_ns = self._started_ns + arrival.at_ns - now_ns()
+            self._late_ns = max(self._late_ns, -wait_ns)
             in_a_row = 0 if wait_ns > 0 else in_a_row + 1
             if wait_ns > 0 or in_a_row % BREATHE_EVERY == 0:
                 await asyncio.sleep(max(wait_ns, 0) / 1e9)
@@ -155,6 +157,7 @@ class Load:
 
     def _account(self, done: bool) -> Account:
         now = now_ns()
+        late_ns, self._late_ns = self._late_ns, 0
         oldest = next(iter(self._waiting.values()), None)
         settled = self._ended_label if done else self.referee.settled_through(now, oldest)
         first, last = self._whole_epochs(settled)
@@ -165,6 +168,7 @@ class Load:
             requests=sum(tally.sent for tally in self._edges),
             waiting=len(self._waiting),
             not_sent=self._not_sent,
+            late_ms=late_ns // 1_000_000,
             cpu_seconds=time.process_time() - self._cpu_started,
             warm_up_epochs=usage.warm_up,
             measured_epochs=usage.epochs,

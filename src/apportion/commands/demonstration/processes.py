@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -104,10 +105,8 @@ class Processes:
         pipe = asyncio.subprocess.PIPE
         with log.open("wb") as stream:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                module,
-                *arguments,
+                *(sys.executable, "-P", "-m", module, *arguments),
+                env=environment(),
                 stdin=pipe if spoken_to else asyncio.subprocess.DEVNULL,
                 stdout=pipe if spoken_to else stream,
                 stderr=stream,
@@ -127,6 +126,12 @@ class Processes:
             await asyncio.gather(*(child.stop() for child in alike))
             remaining = [child for child in remaining if child not in alike]
 
+    def keep_logs(self, folder: Path) -> None:
+        """Copy the logs to `folder`, which is made if need be. Raises OSError."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for child in self.children:
+            shutil.copy(child.log, folder)
+
     def kill(self) -> None:
         """End all at once."""
         for child in self.children:
@@ -134,8 +139,11 @@ class Processes:
 
 
 @asynccontextmanager
-async def processes() -> AsyncIterator[Processes]:
-    """A temporary folder and nobody in it yet; at the end everybody is stopped and the folder removed."""
+async def processes(logs: Path | None = None) -> AsyncIterator[Processes]:
+    """A temporary folder and nobody in it yet; at the end everybody is stopped and the folder removed.
+
+    `logs`: where copies of the logs stay.
+    """
     folder = Path(tempfile.mkdtemp(prefix="apportion-demo-"))
     keeper: asyncio.subprocess.Process | None = None
     started: Processes | None = None
@@ -152,10 +160,17 @@ async def processes() -> AsyncIterator[Processes]:
     finally:
         if started is not None:
             await started.stop()
+            if logs is not None:
+                started.keep_logs(logs)
         if keeper is not None:
             assert keeper.stdin is not None
             keeper.stdin.close()
             await keeper.wait()  # then the folder is gone
+
+
+def environment() -> dict[str, str]:
+    """This process's environment without settings of Apportion's own: they are meant for other processes than these."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("APPORTION_")}
 
 
 def failure(child: Child, what: str) -> UnavailableError:

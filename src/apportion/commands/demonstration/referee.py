@@ -24,7 +24,10 @@ SETTLE_NS = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class Utilisation:
-    """Admitted / min(offered, limit) over `epochs` whole epochs behind `warm_up` ones; None where there are none."""
+    """Admitted / min(offered, limit) over `epochs` whole epochs behind `warm_up` ones; None where there are none.
+
+    1 at most: what a saved burst lets through beyond that shows no better use of the limit.
+    """
 
     value: float | None
     warm_up: int
@@ -130,7 +133,7 @@ class Tally:
         quota = len(measured) * self.limit.units * EPOCH_NS / self.limit.period_ns
         possible = min(offered, quota)
         admitted = sum(self.by_label.get(epoch, 0) for epoch in measured)
-        return Utilisation(admitted / possible if possible else None, warm_up, len(measured))
+        return Utilisation(min(1.0, admitted / possible) if possible else None, warm_up, len(measured))
 
 
 class Referee:

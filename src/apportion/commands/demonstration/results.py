@@ -12,6 +12,9 @@ from apportion.commands.demonstration.region_view import QuotaView
 from apportion.core.bounds import StoreKind, bound_of, limit_text
 from apportion.core.rule import Enforce
 
+BUSY_SHARE = 0.01
+"""With more than this part of the requests unanswered or not sent, the machine and not the limiter is seen."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
@@ -106,6 +109,8 @@ def problems_of(question: Question, row: RuleResult, account: RuleAccount, diffe
             problems.append(f"{row.rule}: over by {overshoot} by {whose}, the bound is {bound}")
     if is_lease(question) and (account.above_quota or 0) > 0:
         problems.append(f"{row.rule}: a label admitted {account.above_quota} more than its epoch's quota")
+    if account.offered and not account.admitted and question.limit.units:
+        problems.append(f"{row.rule}: nothing was admitted, so nothing was shown")
     if account.unlabelled:
         problems.append(f"{row.rule}: answers admitted {account.unlabelled} without naming an epoch")
     problems += [f"{row.rule}: the region and the answers disagree: {difference}" for difference in differences]
@@ -115,9 +120,24 @@ def problems_of(question: Question, row: RuleResult, account: RuleAccount, diffe
 def sentences(result: Result) -> list[str]:
     """The result in words, one sentence for each rule, and one for each problem or note."""
     said = [_sentence(row) for row in result.rules]
+    plural = "" if result.measured_epochs == 1 else "s"
+    said.append(
+        f"Utilisation is admitted / min(offered, limit), at most 100%, over {result.measured_epochs} whole second{plural}; "
+        f"{result.warm_up_epochs} before them were left out as warm-up."
+    )
+    straddling = ", ".join(f"{row.rule} {row.overshoot_true_second_certain}" for row in result.rules)
+    said.append(
+        "Labels are the region's seconds. In any other second, part of two labels, requests sent and answered within "
+        f"it were over by: {straddling}."
+    )
     said += [f"Note: {note}." for note in result.notes]
     said += [f"NOT AS PROMISED: {problem}." for problem in result.problems]
     return said
+
+
+def is_too_busy(unanswered: int, requests: int, not_sent: int) -> bool:
+    """Whether so many requests were unanswered, or not sent, that the run's figures are not typical."""
+    return unanswered + not_sent > BUSY_SHARE * (requests + not_sent)
 
 
 def cpu_shares(before: dict[str, float], after: dict[str, float], account: Account, seconds: float) -> dict[str, float]:
@@ -128,7 +148,7 @@ def cpu_shares(before: dict[str, float], after: dict[str, float], account: Accou
 
 
 def _sentence(row: RuleResult) -> str:
-    used = "" if row.utilisation is None else f", {row.utilisation:.1%} of what it could"
+    used = "" if row.utilisation is None else f", utilisation {row.utilisation:.1%}"
     bound = "no bound" if row.bound is None else f"by at most {row.bound}"
     agree = "the region's own sum agrees" if row.sums_agree else "the region's own sum does NOT agree"
     return (

@@ -18,10 +18,10 @@ from apportion.commands.demonstration.processes import Child, Processes, failure
 from apportion.commands.demonstration.questions import Question
 from apportion.commands.demonstration.referee import compare
 from apportion.commands.demonstration.region_view import EPOCHS_ALL, QuotaView, RegionView
-from apportion.commands.demonstration.results import Result, cpu_shares, problems_of, rule_result
+from apportion.commands.demonstration.results import Result, cpu_shares, is_too_busy, problems_of, rule_result
 
-UP_S = 30.0
-"""What a process gets to come up; eight interpreters start at once, on a machine that may be busy."""
+UP_S = 60.0
+"""What a process gets to come up; seven interpreters start at once, on a machine that may be busy."""
 
 POLL_S = 0.1
 
@@ -119,27 +119,31 @@ class Run:
     async def _settle(self, view: RegionView, account: Account) -> list[list[str]]:
         """Wait until the region's sums agree with the answers'; returns where they still differ, by question."""
         deadline = time.monotonic() + AGREE_S
+        while not await self._read(view, EPOCHS_ALL):
+            if time.monotonic() > deadline:
+                raise failure(self._region, f"did not answer for {AGREE_S:g} s at the end of the run")
         while True:
-            await self._read(view, EPOCHS_ALL)
             differences = [
-                compare(rule.labels, quota.labels, rule.unanswered)
-                for rule, quota in zip(account.rules, view.quotas, strict=True)
+                compare(rule.labels, quota.labels, rule.unanswered + rule.degraded * question.cost)
+                for question, rule, quota in zip(self.setting.questions, account.rules, view.quotas, strict=True)
             ]
             awaited = any(label.unreported for quota in view.quotas for label in quota.labels.values())
             if (not any(differences) and not awaited) or time.monotonic() > deadline:
                 return differences
             await asyncio.sleep(POLL_S)
+            await self._read(view, EPOCHS_ALL)
 
-    async def _read(self, view: RegionView, *epochs: int) -> None:
+    async def _read(self, view: RegionView, *epochs: int) -> bool:
+        """Ask the region; False when it lives and did not answer, which a busy machine may do to it for a while."""
         try:
             await view.read(*epochs)
-        except grpc.RpcError as error:
-            if not isinstance(error, grpc.aio.AioRpcError):
-                raise
+        except grpc.aio.AioRpcError:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._region.process.wait(), 1.0)
-            reason = f"did not answer ({error.details()})" if not self._region.ended else self._region.how_it_ended()
-            raise failure(self._region, f"{reason} in the middle of the run") from error
+                await asyncio.wait_for(self._region.process.wait(), POLL_S)
+            if self._region.ended:
+                raise failure(self._region, f"{self._region.how_it_ended()} in the middle of the run") from None
+            return False
+        return True
 
     def _judge(self, account: Account, view: RegionView, differences: list[list[str]], cpu: dict[str, float]) -> Result:
         rows, problems = [], []
@@ -149,8 +153,23 @@ class Run:
             row = rule_result(question, rule, quota, not different, self.setting.edges_max)
             rows.append(row)
             problems += problems_of(question, row, rule, different)
+        unanswered = sum(rule.unanswered for rule in account.rules)
+        if unanswered:
+            where = ", ".join(
+                f"{count} {status} at {edge}"
+                for edge, told in zip(self.setting.edges, account.edges, strict=True)
+                for status, count in sorted(told.failures.items())
+            )
+            self._notes.append(f"requests for {unanswered} units had no answer and may have been charged: {where}")
+        degraded = sum(rule.degraded for rule in account.rules)
+        if degraded:
+            self._notes.append(f"{degraded} answers were given without the authority that should have decided")
         if account.not_sent:
             self._notes.append(f"{account.not_sent} requests were not sent, because too many had no answer yet")
+        lost = sum(sum(told.failures.values()) for told in account.edges)
+        # Where a process was killed, that is why answers are missing.
+        if is_too_busy(lost, account.requests, account.not_sent) and not self._any_ended():
+            self._notes.append("this machine is too busy for the figures to be typical")
         return Result(
             rules=tuple(rows),
             problems=tuple(problems),
@@ -172,6 +191,9 @@ class Run:
             note = f"{child.name} {child.how_it_ended()} in the middle of the run"
             if child.ended and note not in self._notes:
                 self._notes.append(note)
+
+    def _any_ended(self) -> bool:
+        return any(child.ended for child in (*self._edges, *self._allocators))
 
     def _cpu(self) -> dict[str, float]:
         children = (self._region, *self._allocators, *self._edges)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Self
 
+from rich import box
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -16,7 +19,39 @@ from apportion.commands.demonstration.region_view import QuotaView
 from apportion.commands.demonstration.results import Result, sentences
 from apportion.core.bounds import StoreKind, bound_of, limit_text
 
-WIDTH_PIPED = 160
+WIDTH_PIPED = 118
+"""Where nobody says how wide lines may be; COLUMNS says it."""
+
+UNMETERED_S = 4.0
+"""A run whose rules admit nothing never has a metered second; its figures are shown from here on."""
+
+INDENT = 8
+
+Cell = str | Text
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of figures; `drop`: which goes first where the width is short, 0 never."""
+
+    heading: str
+    drop: int = 0
+    right: bool = True
+
+
+RULE = Column("rule", right=False)
+ENFORCE = Column("enforce", drop=3, right=False)
+BURST = Column("burst", drop=2)
+REGION = Column("by the region", drop=4)
+
+LIVE = (
+    *(RULE, ENFORCE, Column("limit"), Column("offered/s"), Column("admitted/s"), Column("utilisation")),
+    *(Column("crossings/s", drop=1), Column("bound"), Column("over by label"), REGION),
+)
+SUMMARY = (
+    *(RULE, ENFORCE, Column("limit"), BURST, Column("offered"), Column("admitted"), Column("utilisation")),
+    *(Column("crossings", drop=1), Column("bound"), Column("over by label"), REGION),
+)
 
 
 class Screen:
@@ -41,65 +76,55 @@ class Screen:
             self._live.stop()
 
     def show(self, account: Account, views: Sequence[QuotaView], hot: int) -> None:
-        """One second's figures; `hot` is the number of the edge with the hotspot."""
+        """One second's figures, from the first whole second on; `hot` is the number of the edge with the hotspot."""
         crossed = [view.crossings - before for view, before in zip(views, self._crossings, strict=True)]
         self._crossings = [view.crossings for view in views]
+        if not account.measured_epochs and account.seconds < UNMETERED_S:
+            return
         if self._live is not None:
-            tables = Group(self._rules(account, views, crossed), self._edge_table(views, hot))
+            tables = Group(self._rules(account, views, crossed), "", self._edge_table(views, hot))
             self._live.update(tables, refresh=True)
             return
-        parts = [
-            f"{question.rule.name}: offered {rule.last_offered}/s admitted {rule.last_admitted}/s "
-            f"limit {limit_text(question.rule)} over {rule.overshoot} (bound {_text(bound)}) "
-            f"utilisation {_percent(rule.utilisation)} crossings {count}/s"
-            for question, rule, bound, count in zip(self._questions, account.rules, self._bounds, crossed, strict=True)
-        ]
-        slices = " ".join(
-            f"{edge}{'*' if index == hot else ''} {self._slices(views, edge)}" for index, edge in enumerate(self._edges)
-        )
-        self._console.print(f"{account.seconds:4.0f} s  {' | '.join(parts)} | slices {slices}", soft_wrap=True)
+        for line in self._lines(account, views, crossed, hot):
+            self._console.print(Text(line), soft_wrap=True)
 
-    def _slices(self, views: Sequence[QuotaView], edge: str) -> str:
-        return "/".join(
-            str(view.slices.get(edge, 0))
-            for question, view in zip(self._questions, views, strict=True)
-            if question.rule.planned
-        )
+    def _lines(self, account: Account, views: Sequence[QuotaView], crossed: Sequence[int], hot: int) -> list[str]:
+        """The figures in lines of the console's width, a rule in each."""
+        lines: list[str] = []
+        width = self._console.width
+        rows = zip(self._questions, account.rules, self._bounds, crossed, strict=True)
+        for question, rule, bound, crossings in rows:
+            parts = [
+                *(question.rule.name, f"offered {rule.last_offered}/s", f"admitted {rule.last_admitted}/s"),
+                *(f"limit {limit_text(question.rule)}", f"over {rule.overshoot} (bound {_text(bound)})"),
+                *(f"utilisation {_percent(rule.utilisation)}", f"crossings {crossings}/s"),
+            ]
+            lines += fitted(f"{account.seconds:4.0f} s" if not lines else "", parts, width)
+        lines += fitted("", [f"hotspot at {self._edges[hot]}"], width)
+        for question, view in zip(self._questions, views, strict=True):
+            if question.rule.planned:
+                slices = [f"{edge} {view.slices.get(edge, 0)}" for edge in self._edges]
+                lines += fitted("", [f"slices of {question.rule.name}:", *slices, f"pool {view.pool}"], width)
+        return lines
 
     def _rules(self, account: Account, views: Sequence[QuotaView], crossed: Sequence[int]) -> Table:
-        table = Table(title=f"{account.seconds:.0f} of {self._seconds:.0f} s", title_justify="left")
-        for name in ("rule", "enforce"):
-            table.add_column(name)
-        for name in (
-            "offered/s",
-            "admitted/s",
-            "limit",
-            "bound",
-            "over",
-            "over (region)",
-            "utilisation",
-            "crossings/s",
-        ):
-            table.add_column(name, justify="right")
+        found: list[list[Cell]] = []
         rows = zip(self._questions, account.rules, views, self._bounds, crossed, strict=True)
         for question, rule, view, bound, crossings in rows:
             over = max(rule.overshoot, view.overshoot)
-            table.add_row(
-                Text(question.rule.name),
-                question.rule.enforce.value,
-                str(rule.last_offered),
-                str(rule.last_admitted),
-                limit_text(question.rule),
-                _text(bound),
-                Text(str(rule.overshoot), style="green" if over <= (bound or 0) else "bold red"),
-                str(view.overshoot),
-                _percent(rule.utilisation),
-                str(crossings),
+            found.append(
+                [
+                    *(Text(question.rule.name), question.rule.enforce.value, limit_text(question.rule)),
+                    *(str(rule.last_offered), str(rule.last_admitted), _percent(rule.utilisation), str(crossings)),
+                    *(_text(bound), Text(str(rule.overshoot), style="green" if over <= (bound or 0) else "bold red")),
+                    str(view.overshoot),
+                ]
             )
-        return table
+        return table_of(self._console, f"{account.seconds:.0f} of {self._seconds:.0f} s", LIVE, found)
 
     def _edge_table(self, views: Sequence[QuotaView], hot: int) -> Table:
-        table = Table(title="slice of the present second / demand of the last one, by edge", title_justify="left")
+        table = Table(title="slice of this second / demand of the last", title_justify="left")
+        table.box, table.pad_edge, table.show_edge = box.SIMPLE_HEAD, False, False
         table.add_column("edge")
         for question in self._questions:
             table.add_column(question.rule.name, justify="right")
@@ -111,31 +136,73 @@ class Screen:
         return table
 
 
+class PipeConsole(Console):
+    """A console that says so when nobody reads it any more; rich would end the process with the exit code 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Called by rich where it caught the error."""
+        raise BrokenPipeError
+
+
 def console_for(as_json: bool) -> Console:
     """Where people read: standard error when standard output is for a program."""
-    console = Console(stderr=as_json, highlight=False)
-    if not console.is_terminal:
+    console = PipeConsole(stderr=as_json, highlight=False)
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console.width = WIDTH_PIPED
     return console
 
 
+def fitted(head: str, parts: Sequence[str], width: int) -> list[str]:
+    """`parts` after `head`, two spaces between them, broken between parts where a line would exceed `width`."""
+    lines = [f"{head:<{INDENT}}{parts[0]}"]
+    for part in parts[1:]:
+        if len(lines[-1]) + 2 + len(part) > width:
+            lines.append(" " * INDENT + "  " + part)
+        else:
+            lines[-1] += f"  {part}"
+    return lines
+
+
+def table_of(console: Console, title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> Table:
+    """As many of the columns as the console is wide for: first headings are stacked, then columns are left out."""
+    wide = console.options.update(max_width=10_000)
+    table = _table(title, columns, rows, stacked=False, from_drop=0)
+    for from_drop in range(max(column.drop for column in columns) + 1):
+        if console.measure(table, options=wide).maximum <= console.width:
+            break
+        table = _table(title, columns, rows, stacked=True, from_drop=from_drop)
+    return table
+
+
+def _table(
+    title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], stacked: bool, from_drop: int
+) -> Table:
+    """Without the columns whose `drop` is 1 to `from_drop`. Figures are never broken, a rule's name may be."""
+    kept = [index for index, column in enumerate(columns) if not 1 <= column.drop <= from_drop]
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
+    table.pad_edge = table.show_edge = False
+    for column in (columns[index] for index in kept):
+        heading = "\n".join(column.heading.rsplit(" ", 1)) if stacked else column.heading
+        table.add_column(
+            heading, justify="right" if column.right else "left", no_wrap=column is not RULE, overflow="fold"
+        )
+    for row in rows:
+        table.add_row(*(row[index] for index in kept))
+    return table
+
+
 def show_result(console: Console, result: Result) -> None:
     """The summary: a table, and the same in words."""
-    table = Table(title="what the answers add up to", title_justify="left")
-    for name in ("rule", "enforce"):
-        table.add_column(name)
-    for name in ("limit", "burst", "offered", "admitted", "utilisation", "crossings", "bound", "over by label"):
-        table.add_column(name, justify="right")
-    table.add_column("by the region", justify="right")
-    table.add_column("in a true second*", justify="right")
-    for row in result.rules:
-        table.add_row(
+    rows: list[list[Cell]] = [
+        [
             *(Text(row.rule), row.enforce, row.limit, str(row.burst), f"{row.offered:,}", f"{row.admitted:,}"),
             *(_percent(row.utilisation), f"{row.crossings:,}", _text(row.bound), str(row.overshoot_observed)),
-            *(str(row.overshoot_region), f"{row.overshoot_true_second} ({row.overshoot_true_second_certain})"),
-        )
-    console.print(table)
-    console.print("* by arrival of the answers, whose delays vary; in brackets: sent and answered within that second")
+            str(row.overshoot_region),
+        ]
+        for row in result.rules
+    ]
+    console.print(table_of(console, "what the answers add up to", SUMMARY, rows))
+    console.print()
     for sentence in sentences(result):
         style = "bold red" if sentence.startswith("NOT") else "yellow" if sentence.startswith("Note") else ""
         console.print(Text(sentence, style=style))

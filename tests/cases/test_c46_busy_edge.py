@@ -1,0 +1,52 @@
+"""C46 through all cores: nine idle edges leave the busy one its demand, and a second is served at its first call."""
+
+from functools import partial
+
+import pytest
+
+from tests.faults.network import MS
+from tests.faults.rules import application
+from tests.faults.runs import broken
+from tests.faults.test_liveness import every
+from tests.faults.world import SECOND, Options, World
+
+
+def world() -> World:
+    """Ten edges under 100/s."""
+    made = World(46, Options(edges=10, allocators=1, delay_ns=5 * MS))
+    made.start()
+    return made
+
+
+def admitted(at: World, from_s: float, until_s: float) -> int:
+    """Units given out between two instants."""
+    return sum(cost for when, _, cost in at.referee.admitted if from_s * SECOND <= when < until_s * SECOND)
+
+
+def test_c46_the_busy_edge_has_85_of_its_90_a_second_from_the_third_tick() -> None:
+    """E1 offers 90/s, nine offer nothing; at 10 s E2 starts 10/s, is admitted at once and has 10/s within two ticks."""
+    run = world()
+    every(run, 0, 90, "hundred", 0, until_s=15)
+    run.run(10)
+    assert admitted(run, 3, 10) >= 85 * 7
+    for at in range(50):
+        run.at(10 * SECOND + at * 100 * MS + 1, partial(run.edges[1].ask, (application("hundred"),)))
+    run.run(0.1)
+    assert run.referee.given[run.edges[1].incarnation] == 1, "the first call of E2 is answered OK"
+    run.run(4.9)
+    assert admitted(run, 12, 15) >= 95 * 3
+    run.run(0.5)
+    assert broken(run) == {}
+
+
+@pytest.mark.parametrize("offset_s", [0, 1])
+def test_c46_alternating_demand_is_admitted(offset_s: int) -> None:
+    """One second on, one second off: at least 90 % of what fits."""
+    run = world()
+    for second in range(2 + offset_s, 14, 2):
+        for at in range(90):
+            run.at(second * SECOND + at * SECOND // 90, partial(run.edges[0].ask, (application("hundred"),)))
+    run.run(14.5)
+    offered = sum(cost for when, _, cost in run.referee.demand if when >= 4 * SECOND)
+    assert admitted(run, 4, 14.5) >= 0.9 * offered
+    assert broken(run) == {}

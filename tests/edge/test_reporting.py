@@ -1,0 +1,138 @@
+"""Reports: everything once, under its own label, kept until the region has it."""
+
+import pytest
+
+from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.edge.holding import Holding
+from apportion.edge.reporting import UNACKNOWLEDGED_MAX, Reports, encode
+from tests.edge.by_hand import quota, rule
+
+
+def holding(identity: int = 0, key: str = "k") -> Holding:
+    """A holding of the rule `lease`."""
+    limit = rule("lease").limit
+    assert isinstance(limit, RateLimit)
+    return Holding(identity, rule("lease"), limit, (key,), quota("lease", key))
+
+
+def test_demand_and_spending_are_summed_by_quota_and_label() -> None:
+    """Two requests of one quota make one row; what settled late is a row of its own."""
+    reports, held = Reports(), holding()
+    reports.demand(7, held, 3)
+    reports.demand(7, held, 4)
+    reports.spend(held, 6, 1)
+    reports.spend(held, 7, 3)
+    reports.spend(held, 7, 4)
+    reports.close(7)
+    (pending,) = reports.to_send(0)
+    assert pending.demand == ((held, 7),)
+    assert pending.spent == ((held, 6, 1), (held, 7, 7))
+
+
+def test_what_belongs_to_a_later_epoch_stays_open() -> None:
+    """Closing 7 leaves demand and spending of 8 for the next report."""
+    reports, held = Reports(), holding()
+    reports.demand(7, held, 1)
+    reports.demand(8, held, 2)
+    reports.spend(held, 8, 2)
+    reports.close(7)
+    reports.close(8)
+    first, second = reports.to_send(0)
+    assert (first.demand, first.spent) == (((held, 1),), ())
+    assert (second.demand, second.spent) == (((held, 2),), ((held, 8, 2),))
+
+
+def test_what_settles_after_the_report_goes_with_the_next_under_its_own_label() -> None:
+    """Demand of a reported epoch counts in the open one; spending keeps its label."""
+    reports, held = Reports(), holding()
+    reports.started(7)
+    reports.close(7)
+    reports.demand(7, held, 2)
+    reports.spend(held, 7, 2)
+    reports.close(8)
+    late = reports.to_send(0)[1]
+    assert (late.epoch, late.demand, late.spent) == (8, ((held, 2),), ((held, 7, 2),))
+
+
+def test_reports_are_numbered_in_a_row_and_counts_start_anew() -> None:
+    """Crossings and degraded answers belong to one report."""
+    reports = Reports()
+    reports.started(7)
+    reports.cross()
+    reports.degrade()
+    reports.close(7)
+    reports.close(8)
+    assert [(each.number, each.crossings, each.degraded) for each in reports.to_send(0)] == [(1, 1, 1), (2, 0, 0)]
+
+
+def test_a_report_is_sent_again_after_a_second_and_at_once_on_a_new_stream() -> None:
+    """Until it is acknowledged."""
+    reports = Reports()
+    reports.started(7)
+    reports.close(7)
+    assert len(reports.to_send(0)) == 1
+    assert reports.to_send(EPOCH_NS - 1) == []
+    assert len(reports.to_send(EPOCH_NS)) == 1
+    reports.new_stream()
+    assert len(reports.to_send(EPOCH_NS + 1)) == 1
+    reports.acknowledge(1)
+    reports.new_stream()
+    assert reports.to_send(2 * EPOCH_NS) == []
+
+
+def test_an_acknowledgement_of_nothing_is_nothing() -> None:
+    """A copy of one, or one for a number never given."""
+    reports = Reports()
+    reports.acknowledge(5)
+    assert reports.oldest_epoch() is None
+
+
+def test_so_many_are_kept_for_a_region_that_is_away() -> None:
+    """120; the oldest is given up."""
+    reports = Reports()
+    reports.started(1)
+    for epoch in range(1, UNACKNOWLEDGED_MAX + 3):
+        reports.close(epoch)
+    assert reports.oldest_epoch() == 3
+    assert len(reports.to_send(0)) == UNACKNOWLEDGED_MAX
+
+
+def test_an_epoch_is_closed_once() -> None:
+    """Closing an earlier one than the open one is a mistake of the caller."""
+    reports = Reports()
+    reports.started(7)
+    reports.close(7)
+    with pytest.raises(AssertionError):
+        reports.close(7)
+
+
+def test_forgetting_drops_what_is_open_and_keeps_what_is_closed() -> None:
+    """Rules are others now; a closed report still has to arrive."""
+    reports, held = Reports(), holding()
+    reports.spend(held, 7, 1)
+    reports.started(7)
+    reports.close(7)
+    reports.spend(held, 8, 2)
+    reports.forget()
+    reports.close(8)
+    assert [each.spent for each in reports.to_send(0)] == [((held, 7, 1),), ()]
+
+
+def test_an_encoded_report_declares_each_quota_once_on_a_stream() -> None:
+    """Again on the next one; the largest amounts fit."""
+    reports, one, other = Reports(), holding(3), holding(4, "other")
+    reports.demand(7, one, 2**53 - 1)
+    reports.spend(one, 7, 2**53 - 1)
+    reports.spend(other, 7, 1)
+    reports.close(7)
+    (pending,) = reports.to_send(0)
+    first, second, third = encode(pending, 1), encode(pending, 1), encode(pending, 2)
+    assert [name.id for name in first.names] == [3, 4]
+    assert second.names == ()
+    assert third.names == first.names
+    assert (first.demand_ids.tolist(), first.demand.tolist()) == ([3], [2**53 - 1])
+    assert (first.spent_ids.tolist(), first.spent_epoch.tolist(), first.spent.tolist()) == (
+        [3, 4],
+        [7, 7],
+        [2**53 - 1, 1],
+    )
