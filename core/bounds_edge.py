@@ -87,6 +87,6 @@ def edge_warning(rule: Rule, limit: RateLimit) -> str | None:
     percent = over * limit.period_ns * 100 // (limit.units * EPOCH_NS)
     return (
         f"wrong_costs is `overload`, and the bound, {over}, is {percent}% of the limit: an overload of what it "
-        f"protects is not ruled out. Lower `{'at_each_edge' if rule.at_each_edge else 'slack'}` or `edges_max`, or write "
-        "`edge+region`"
+        f"protects is not ruled out. Lower `{'at_each_edge' if rule.at_each_edge else 'slack'}` or `edges_max`, or "
+        "write `edge+region`"
     )

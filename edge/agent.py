@@ -308,9 +308,7 @@ class Agent:
                 asked[lent.quota].lend(lent.epoch, lent.units)
         return commands
 
-    def _decided(
-        self, ticket: Ticket, group: GroupAnswer, after: int | None, now_ns: int
-    ) -> Settled | Shadowed:
+    def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, now_ns: int) -> Settled | Shadowed:
         """The region decided: commit, or release what was reserved here."""
         charged = after is not None and not ticket.peek
         for part, member in zip(ticket.crossing, group.members, strict=True):

@@ -11,6 +11,7 @@ from apportion.core.rule import Enforce
 from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
 from apportion.region.desk import Totals
+from apportion.region.plans import HeldPlan
 from apportion.region.quotas import KnownQuota
 from apportion.region.reading import (
     ASKED_MAX,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -54,10 +55,12 @@ def test_files_that_are_no_text_are_all_in_one_report(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_bytes(b"version: 1\ndomain: caf\xe9\n")
     (tmp_path / "b.yaml").mkdir()
     (tmp_path / "c.yaml").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "d.yaml")
     with pytest.raises(RulesError) as refused:
         load_rules(tmp_path)
     assert [str(problem) for problem in refused.value.problems] == [
         "a.yaml:2: found the byte 0xe9 at offset 22, which is not UTF-8; save the file as UTF-8",
         "b.yaml:1: is no file; a rules file is plain text",
         "c.yaml:1: is no file; a rules file is plain text",
+        "d.yaml:1: is no file; a rules file is plain text",
     ]

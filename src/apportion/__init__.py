@@ -1,6 +1,11 @@
-"""Apportion, a hierarchical rate limiter: the public names."""
+"""Apportion, a hierarchical rate limiter: the public names, each imported when it is first asked for.
 
-from importlib.metadata import PackageNotFoundError, version
+So `apportion` the program, which imports this first, is told of an interrupt by its own code and not by a traceback.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 if not __debug__:
     raise ImportError(
@@ -8,21 +13,19 @@ if not __debug__:
         "something goes wrong. Start Python without -O, -OO and PYTHONOPTIMIZE."
     )
 
-from apportion.core.decision import Decision
-from apportion.core.errors import (
-    ApportionError,
-    InputError,
-    ProtocolError,
-    RulesError,
-    StoreError,
-    UnavailableError,
-)
-from apportion.edge.limiter import Limiter
+if TYPE_CHECKING:
+    from apportion.core.decision import Decision
+    from apportion.core.errors import (
+        ApportionError,
+        InputError,
+        ProtocolError,
+        RulesError,
+        StoreError,
+        UnavailableError,
+    )
+    from apportion.edge.limiter import Limiter
 
-try:
-    __version__ = version("apportion")
-except PackageNotFoundError:  # a checkout on the path, not installed
-    __version__ = "0+unknown"
+    __version__: str
 
 __all__ = [
     "ApportionError",
@@ -35,3 +38,26 @@ __all__ = [
     "UnavailableError",
     "__version__",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    if name == "__version__":
+        value: object = _version()
+    else:
+        places = {"Decision": "apportion.core.decision", "Limiter": "apportion.edge.limiter"}
+        value = getattr(import_module(places.get(name, "apportion.core.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("apportion")
+    except PackageNotFoundError:  # a checkout on the path, not installed
+        return "0+unknown"

@@ -48,13 +48,22 @@ def configure_logs() -> None:
     )
 
 
+_asked_by: set[signal.Signals] = set()
+"""Signals that asked this process to stop: `run_service` takes the exit code from them."""
+
+
 @asynccontextmanager
 async def stop_signals() -> AsyncIterator[asyncio.Event]:
     """An event that SIGTERM or SIGINT sets: the process is asked to stop in good order."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def asked(number: signal.Signals) -> None:
+        _asked_by.add(number)
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, asked, number)
     try:
         yield stop
     finally:
@@ -63,9 +72,12 @@ async def stop_signals() -> AsyncIterator[asyncio.Event]:
 
 
 def run_service(service: Callable[[], Coroutine[None, None, None]]) -> None:
-    """Run a long-running command's coroutine with logs configured."""
+    """Run a long-running command's coroutine with logs configured. Exit code 130 when SIGINT had it stop."""
     configure_logs()
+    _asked_by.clear()
     asyncio.run(service())
+    if signal.SIGINT in _asked_by:
+        raise typer.Exit(ExitCode.INTERRUPTED)
 
 
 def told_plainly(command: Callable[Params, Result]) -> Callable[Params, Result]:

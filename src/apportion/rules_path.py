@@ -15,6 +15,8 @@ from apportion.core.tenancy_file import TABLE, tables_named
 
 SUFFIXES = (".yaml", ".yml")
 
+OPEN_FILES = Path("/dev/fd")
+
 BYTES_MAX = 4 * CHARACTERS_MAX
 """A character has at most 4 bytes in UTF-8; a longer file is not even read."""
 
@@ -114,7 +116,8 @@ def _check_name(file: Path) -> None:
 def _read_text(file: Path) -> str | Problem:
     """The text of a file, or why it has none."""
     try:
-        if not file.is_file() and not file.is_fifo():  # a pipe is what a shell's <(...) gives
+        # What a shell's <(...) gives is a pipe that somebody has open already; another one could be waited on for ever.
+        if not file.is_file() and not (file.is_fifo() and file.parent == OPEN_FILES):
             return Problem(Place(file.name, 1), "is no file; a rules file is plain text")
         with file.open("rb") as stream:
             raw = stream.read(BYTES_MAX + 1)

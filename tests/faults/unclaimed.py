@@ -37,8 +37,8 @@ class AcceptingAuthority(Authority):
     """Takes the plans of every allocator: the first gives the slices, each gives its pool."""
 
     def _plan(self, peer: AllocatorSession, plan: Plan, now_ns: int) -> list[regional.Command]:
-        peer.learn(plan.names, self.table, self.epoch)
-        held = hold_plan(plan, self.replica, peer.to_local, self.table, self.versions.effective)
+        peer.learn(plan.names)
+        held = hold_plan(plan, self.replica, peer.localizer(plan, self.table), self.table, self.versions.effective)
         if isinstance(held, str) or plan.epoch < self.epoch:
             return []
         former = self.lending.plans.get(plan.epoch)

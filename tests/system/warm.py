@@ -5,11 +5,12 @@ So a process that was killed is back within the same epoch. Run as `python -m te
 
 import sys
 
-from apportion.commands import main
+from apportion.commands import main, program
 
 READY = b"ready\n"
 
 if __name__ == "__main__":
+    assert program.app is not None
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
     if sys.stdin.readline():

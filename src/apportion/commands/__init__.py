@@ -1,40 +1,26 @@
-"""The `apportion` program, one module for each command."""
+"""The `apportion` program, one module for each command. Imports nothing that takes time: an interrupt is met first."""
 
 from __future__ import annotations
 
-import sys
+import os
+import signal
+from types import FrameType
 
-import typer
-
-from apportion.commands.allocator import allocator
-from apportion.commands.check_config import check_config
-from apportion.commands.decide import decide
-from apportion.commands.demo import demo
-from apportion.commands.edge import edge
-from apportion.commands.explain import explain
-from apportion.commands.region import region
-from apportion.commands.top import top
-from apportion.commands.version import version
-
-app = typer.Typer(
-    help="A hierarchical rate limiter: sheds at the edge, decides exactly in the region, re-divides each second.",
-    epilog="Exit codes: 0 done; 1 the answer is no; 2 the input is wrong; 3 a service could not be reached; "
-    "130 interrupted.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-for _command in (demo, check_config, decide, explain, top, region, allocator, edge, version):
-    app.command()(_command)
+INTERRUPTED = 130
 
 
 def main() -> None:
     """The program's entry."""
-    try:
-        app()
-    except KeyboardInterrupt:
-        print("apportion: interrupted", file=sys.stderr)
-        sys.exit(130)
+    # Nothing is open yet that has to be closed; an exception could be swallowed by what is being imported. A command
+    # puts its own handler in this one's place. Where the parent had signals ignored they stay so.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupted)
+    from apportion.commands.program import app
+
+    app()
+
+
+def interrupted(_number: int, _frame: FrameType | None) -> None:
+    """Say so, and end at once."""
+    os.write(2, b"apportion: interrupted\n")
+    os._exit(INTERRUPTED)

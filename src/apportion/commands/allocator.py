@@ -35,7 +35,8 @@ def allocator(
 ) -> None:
     """Divide quotas over edges by demand, each second. Start two: one leads, the other takes over within 2 seconds.
 
-    Keeps nothing on disk, so it can be killed at any time: at most the epochs in flight go undivided.
+    Keeps nothing on disk, so it can be killed at any time: at most the epochs in flight go undivided. Stops on SIGTERM
+    (exit code 0) and SIGINT (130).
 
     Examples:
         apportion allocator --region 127.0.0.1:7000

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from apportion.commands.mapped import unmet
 from apportion.core.bounds import Bound, StoreKind, bound_of, limit_text
 from apportion.core.bounds_edge import edge_warning
 from apportion.core.bounds_stages import stages_text
@@ -22,6 +23,7 @@ from apportion.core.patterns import pattern_text
 from apportion.core.quantities import duration_text, period_text
 from apportion.core.rule import Domain, Rule, RuleSet
 from apportion.core.threshold import slack_text
+from apportion.edge.check_request import CheckMapping, parse_mapping
 from apportion.process import ExitCode
 from apportion.region.store_url import open_store
 from apportion.rules_path import load_rules
@@ -50,6 +52,14 @@ def check_config(
             help="Dimensions of a request: show which rules apply, and why. May be repeated. A comma in a value is \\,",
         ),
     ] = None,
+    check_headers: Annotated[
+        str | None,
+        typer.Option(
+            "--check-headers",
+            metavar="DIMENSION=HEADER,...",
+            help="What the edges will be started with: warn if no rule can match it.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check rules files, and print each rule with what it allows and by how much it can be exceeded.
@@ -66,14 +76,18 @@ def check_config(
     try:
         kind = _store_kind(store)
         requests = [parse_request(text) for text in request or []]
+        mapping = CheckMapping(parse_mapping(check_headers) if check_headers is not None else ())
         rules = load_rules(path)
     except InputError as error:
         _print_problems(error, path, as_json)
         raise typer.Exit(ExitCode.WRONG_INPUT) from None
+    warning = unmet(rules, mapping)
     if as_json:
-        typer.echo(json.dumps(_report(rules, kind, requests), indent=2))
-    else:
-        _print_report(rules, kind, requests)
+        typer.echo(json.dumps(_report(rules, kind, requests) | ({"warning": warning} if warning else {}), indent=2))
+        return
+    _print_report(rules, kind, requests)
+    if warning:
+        _say(_console(stderr=True), f"warning: {warning}", style="yellow")
 
 
 def parse_request(text: str) -> dict[str, str]:

@@ -77,10 +77,20 @@ def ask(edge: str, request: limiter_pb2.DecideRequest, peek: bool) -> limiter_pb
         except grpc.RpcError as error:
             if error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND):
                 raise InputError(str(error.details())) from error
-            reason = error.details() or error.code().name
-            raise UnavailableError(
-                f"edge {edge} did not answer: {reason}; is it running, with --rls {edge}?"
-            ) from error
+            raise UnavailableError(unanswered(edge, error.code(), error.details() or "")) from error
+
+
+def unanswered(edge: str, code: grpc.StatusCode, details: str) -> str:
+    """What to tell a person who got no decision, without the library's own words for it."""
+    said = details.lower()
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return f"edge {edge} did not answer within {TIMEOUT_S:.0f} s; is that an edge's --rls address?"
+    if code in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL) or "http" in said:
+        return f"something answers at {edge}, but it is not an edge's --rls address"
+    if "resolving" in said or "resolution" in said:
+        return f"edge {edge} cannot be reached: its host is not known; name an edge's --rls address"
+    why = "nothing listens there" if "refused" in said or "no such file" in said else "there is no connection"
+    return f"edge {edge} cannot be reached: {why}; is it running, with --rls {edge}?"
 
 
 def as_text(decision: Decision) -> str:

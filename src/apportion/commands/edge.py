@@ -7,12 +7,14 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import structlog
 import typer
 
 from apportion.commands.config_file import ConfigFile
+from apportion.commands.mapped import unmet
 from apportion.core.errors import InputError
 from apportion.core.messages import Rules
 from apportion.core.rule import RuleSet
@@ -94,8 +96,8 @@ def edge(
 ) -> None:
     """Answer requests near the user: from slices in hand where possible, by the region where necessary.
 
-    Stops cleanly on SIGTERM: health says not serving, requests under way are answered, unspent units go back, exit
-    code 0.
+    Stops cleanly on SIGTERM (exit code 0) and SIGINT (130): health says not serving, requests under way are answered,
+    unspent units go back.
 
     Examples:
         apportion edge --id fra-1 --location frankfurt --region 127.0.0.1:7000 --rls 127.0.0.1:8081
@@ -108,6 +110,8 @@ def edge(
     checked_name("--id", name)
     checked_name("--location", location)
     check_address(rls)
+    if http == rls and not rls.endswith(":0"):
+        raise InputError(f"--rls and --http are both {rls}; each door needs an address of its own")
     front = Front(rls, http, check_mapping(http, check_headers, check_domain))
     if alone:
         if state is not None:
@@ -120,12 +124,13 @@ def edge(
     if region is None:
         raise InputError("give --region ADDR[,ADDR...], or --alone with --rules PATH for a single location")
     addresses = check_addresses(region)
-    agent = Agent(name, location, secrets.randbits(53), _load)
+    load = partial(_load, mapping=front.mapping)
+    agent = Agent(name, location, secrets.randbits(53), load)
     copy = Rules(0, read_rule_texts(rules)) if rules is not None else None
     if copy is not None:
-        parse_rules(copy.texts)
+        load(copy)
     kept = StateFile(state, name, boottime_ns) if state is not None else None
-    keeping = Keeping(agent, _load, boottime_ns, kept, copy)
+    keeping = Keeping(agent, load, boottime_ns, kept, copy)
     run_service(lambda: serve(Edge(agent, addresses), front, name, keeping))
 
 
@@ -175,6 +180,7 @@ async def serve(edge: Edge, front: Front, name: str, keeping: Keeping) -> None:
 
 async def serve_alone(ruleset: RuleSet, front: Front, name: str) -> None:
     """Run an edge without a region until SIGTERM or SIGINT."""
+    warn_unmet(ruleset, front.mapping)
     alone = Alone(ruleset, boottime_ns)
     async with stop_signals() as stop, open_front(front, Counted(alone), alone) as (doors, addresses):
         await doors.set_serving(True)
@@ -204,5 +210,13 @@ async def _keep_health(edge: Edge, doors: Doors) -> None:
         await edge.readiness_changed()
 
 
-def _load(rules: Rules) -> RuleSet:
-    return parse_rules(rules.texts)
+def _load(rules: Rules, mapping: CheckMapping) -> RuleSet:
+    ruleset = parse_rules(rules.texts)
+    warn_unmet(ruleset, mapping)
+    return ruleset
+
+
+def warn_unmet(ruleset: RuleSet, mapping: CheckMapping) -> None:
+    """Log a warning where no rule can match the dimensions that `/check` reads."""
+    if (reason := unmet(ruleset, mapping)) is not None:
+        log.warning("check_headers_match_no_rule", reason=reason)

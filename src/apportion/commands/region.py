@@ -61,7 +61,8 @@ def region(
     used; SIGHUP has them read at once. A file that is wrong keeps its last good text, and the log and `apportion top`
     say so.
 
-    Stops cleanly on SIGTERM: health says not serving, calls under way are answered, the store is closed, exit code 0.
+    Stops cleanly on SIGTERM (exit code 0) and SIGINT (130): health says not serving, calls under way are answered, the
+    store is closed.
 
     Examples:
         apportion region --rules rules.yaml --listen 127.0.0.1:7000 --store sqlite:///region.db

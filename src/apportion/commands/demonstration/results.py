@@ -120,9 +120,9 @@ def problems_of(question: Question, row: RuleResult, account: RuleAccount, diffe
 def sentences(result: Result) -> list[str]:
     """The result in words, one sentence for each rule, and one for each problem or note."""
     said = [_sentence(row) for row in result.rules]
-    plural = "" if result.measured_epochs == 1 else "s"
+    measured = f"{result.measured_epochs} whole second{'' if result.measured_epochs == 1 else 's'}"
     said.append(
-        f"Utilisation is admitted / min(offered, limit), at most 100%, over {result.measured_epochs} whole second{plural}; "
+        f"Utilisation is admitted / min(offered, limit), at most 100%, over {measured}; "
         f"{result.warm_up_epochs} before them were left out as warm-up."
     )
     straddling = ", ".join(f"{row.rule} {row.overshoot_true_second_certain}" for row in result.rules)

@@ -1,0 +1,58 @@
+"""What a person is told who asked for a decision and got none."""
+
+from __future__ import annotations
+
+import socket
+
+import grpc
+import pytest
+
+from apportion.commands.decide import ask, unanswered
+from apportion.commands.edge import edge
+from apportion.core.errors import UnavailableError
+from apportion.proto.v1 import limiter_pb2
+
+NOT_AN_EDGE = "something answers at h:1, but it is not an edge's --rls address"
+
+
+@pytest.mark.parametrize(
+    "code, details, said",
+    [
+        (grpc.StatusCode.UNIMPLEMENTED, "Method not found!", NOT_AN_EDGE),
+        (grpc.StatusCode.UNKNOWN, "Stream removed", NOT_AN_EDGE),
+        (grpc.StatusCode.UNAVAILABLE, "last error: Failed parsing HTTP/2 (Expected SETTINGS", NOT_AN_EDGE),
+        (
+            grpc.StatusCode.UNAVAILABLE,
+            "errors resolving h:1: [field:hostname lookup error]",
+            "edge h:1 cannot be reached: its host is not known; name an edge's --rls address",
+        ),
+        (
+            grpc.StatusCode.DEADLINE_EXCEEDED,
+            "",
+            "edge h:1 did not answer within 5 s; is that an edge's --rls address?",
+        ),
+    ],
+)
+def test_why_there_is_no_decision(code: grpc.StatusCode, details: str, said: str) -> None:
+    """In words of our own."""
+    assert unanswered("h:1", code, details) == said
+
+
+def test_nothing_listens() -> None:
+    """One sentence, with the address."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(UnavailableError) as caught:
+            ask(address, limiter_pb2.DecideRequest(), peek=False)
+    assert str(caught.value) == (
+        f"edge {address} cannot be reached: nothing listens there; is it running, with --rls {address}?"
+    )
+
+
+def test_one_address_for_both_doors_of_an_edge(capsys: pytest.CaptureFixture[str]) -> None:
+    """Said before anything is opened."""
+    with pytest.raises(Exception, match="2"):
+        edge("a", "b", alone=True, rules="rules.yaml", rls="127.0.0.1:1", http="127.0.0.1:1")
+    said = "apportion: --rls and --http are both 127.0.0.1:1; each door needs an address of its own\n"
+    assert capsys.readouterr().err == said
