@@ -23,6 +23,7 @@ from apportion.core.messages import (
     Plan,
     Quota,
     QuotaName,
+    Refused,
     Register,
     Report,
     Rules,
@@ -234,3 +235,16 @@ class ByHand:
 def store_key(name: str, key: str = "k") -> bytes:
     """What the store files a quota under."""
     return encode_quota("api", name, encode_key((key,)))
+
+
+def attached() -> ByHand:
+    """A region with one edge that has named its quotas."""
+    region = ByHand()
+    region.attach()
+    region.ask(group(("exact", 0), ("lease", 0)))
+    return region
+
+
+def refusals(region: ByHand, session: int = 1) -> list[tuple[str, bool]]:
+    """Refusals sent on a stream."""
+    return [(each.reason, each.retry) for each in region.sent(Refused, session)]

@@ -24,7 +24,9 @@ def _read(context: typer.Context, path: str | None) -> str | None:
     if path is None or context.resilient_parsing:
         return path
     try:
-        context.default_map = {**(context.default_map or {}), **read_settings(path, _known(context))}
+        names = _flag_names(context)
+        settings = read_settings(path, set(names))
+        context.default_map = {**(context.default_map or {}), **{names[flag]: settings[flag] for flag in settings}}
     except InputError as error:
         fail(str(error), ExitCode.WRONG_INPUT)
     return path
@@ -91,8 +93,15 @@ def _text(path: str) -> str:
     return text
 
 
-def _known(context: typer.Context) -> set[str]:
-    return {str(parameter.name) for parameter in context.command.params} - {"config", "help"}
+def _flag_names(context: typer.Context) -> dict[str, str]:
+    """Each flag's name with underscores, and the parameter that it sets: `--id` sets `name`."""
+    names = {
+        flag.lstrip("-").replace("-", "_"): str(parameter.name)
+        for parameter in context.command.params
+        for flag in parameter.opts
+        if flag.startswith("--")
+    }
+    return {flag: name for flag, name in names.items() if flag not in ("config", "help")}
 
 
 def _flags(known: set[str]) -> list[str]:
