@@ -98,7 +98,7 @@ class Limiter:
         if domain is not None or engine is None:
             engine = self._engine(domain)
         if cost is not None and (cost.__class__ is not int or not 0 <= cost <= COST_MAX):
-            cost = _checked_costs(cost)
+            cost = checked_costs(cost)
             if not isinstance(cost, int):
                 return self._decide_measures(engine, request, cost, peek)
         try:
@@ -170,12 +170,12 @@ class Limiter:
                 continue
 
 
-def _checked_costs(cost: object) -> int | dict[str, int]:
+def checked_costs(cost: object) -> int | dict[str, int]:
     """`cost` as an int, for what is one without being of that very type, or as units by measure. Raises InputError for
     everything else.
     """
     if not isinstance(cost, Mapping):
-        return checked_cost(cost)
+        return _checked_units(cost, "cost", "leave it out for the rule's default")
     if len(cost) > MEASURES_MAX:
         raise InputError(f"cost names {len(cost)} measures, the most is {MEASURES_MAX}")
     for measure in cost:
@@ -188,11 +188,6 @@ def _checked_costs(cost: object) -> int | dict[str, int]:
         measure: _checked_units(units, f"cost[{measure!r}]", "leave it out for each rule's default")
         for measure, units in cost.items()
     }
-
-
-def checked_cost(cost: object) -> int:
-    """`cost` as an int, for what is one without being of that very type. Raises InputError for everything else."""
-    return _checked_units(cost, "cost", "leave it out for the rule's default")
 
 
 def _checked_units(units: object, what: str, hint: str) -> int:

@@ -239,6 +239,7 @@ class Authority:
         edge.last_report = max(
             0, self.epoch - EPOCHS_KEPT
         )  # what it resends is news to allocators that remember as much
+        edge.attached_epoch = self.epoch
         self.edges[session] = edge
         self.memory.attached(edge, self.epoch)
         commands.append(Send(session, Welcome(self.rules, self.tick(now_ns), self.replica)))

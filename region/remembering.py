@@ -97,7 +97,7 @@ class EdgeMemory:
 
     def mute(self, edges: Iterable[EdgeSession], epoch: int) -> list[EdgeSession]:
         """The attached edges that are taken off since nothing was heard of them for too long."""
-        return [edge for edge in edges if edge.last_report < epoch - MUTE_EPOCHS] if self.needed else []
+        return [edge for edge in edges if _heard(edge) < epoch - MUTE_EPOCHS] if self.needed else []
 
     def tell(self, peer: AllocatorSession, epoch: int) -> list[Remembered]:
         """All of it, for one allocator."""
@@ -119,6 +119,11 @@ class EdgeMemory:
                 if known is not None:
                     slices[known.quota] = max(each, slices.get(known.quota, 0))
         return slices
+
+
+def _heard(edge: EdgeSession) -> int:
+    """The last epoch of which an edge was heard: by a report, or since its stream was only opened after it."""
+    return max(edge.last_report, edge.attached_epoch - 1)
 
 
 def spending(report: Report) -> Iterator[tuple[int, int, int, int]]:

@@ -29,6 +29,7 @@ class EdgeSession:
         self.names: dict[int, Quota] = {}
         self.declared = Declared()
         self.last_report = 0
+        self.attached_epoch = 0
         self.crossings = 0
         self.degraded = 0
         self.demand: dict[int, int] = {}

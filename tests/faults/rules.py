@@ -14,7 +14,7 @@ from apportion.core.rules_file import parse_rules
 TEXT = """
 version: 1
 domain: api
-edges_max: 16
+edges_max: 8
 plans: {small: {some: {rate: 5/s}}, large: {some: {rate: 60/s}}}
 tenants: {k: large, k3: small}
 unlisted_tenants: refuse
