@@ -40,7 +40,7 @@ def test_three_seconds_after_healing_what_fits_is_admitted(factor: float) -> Non
         for name, found in sums.items():
             found.append(fitted(world, name))
     used = {name: sum(one for one, _ in found) / sum(most for _, most in found) for name, found in sums.items()}
-    assert {name: round(share, 2) for name, share in used.items() if share < (0.65 if name == "odd" else 0.8)} == {}
+    assert {name: round(share, 2) for name, share in used.items() if share < 0.8} == {}
 
 
 def test_edges_get_slices_of_stationary_demand() -> None:
