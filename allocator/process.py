@@ -11,24 +11,16 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from itertools import count
 
-import grpc
-import grpc.aio
 import structlog
 
 from apportion.allocator.events import Command, Connected, Event, Input, Lost, Polled, Received, Send
 from apportion.allocator.leader import Leader
-from apportion.core.errors import ProtocolError
 from apportion.core.messages import FromAllocator
+from apportion.linking import LINK_ERRORS, PAUSE_S, linked, reason_of
 from apportion.proto.v1 import region_pb2, region_pb2_grpc
-from apportion.proto.wire import CHANNEL_OPTIONS, allocator_reply_from_wire, allocator_to_wire
+from apportion.proto.wire import allocator_reply_from_wire, allocator_to_wire
 
 log = structlog.get_logger("apportion.allocator")
-
-CONNECT_S = 1.0
-"""A replica that takes longer to accept a connection is tried again after a pause."""
-
-PAUSE_S = (0.1, 0.5)
-"""Pause before connecting again, drawn evenly: gRPC's own backoff would grow to two minutes (design 5.10)."""
 
 IDLE_POLL_S = 0.1
 """Polling pace while there is no region to wait for."""
@@ -86,19 +78,14 @@ class Allocator:
         while True:
             try:
                 await self._connect(address)
-            except (grpc.RpcError, TimeoutError, ProtocolError) as error:
-                reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
-                log.warning("region_unreachable", region=address, reason=reason)
+            except LINK_ERRORS as error:
+                log.warning("region_unreachable", region=address, reason=reason_of(error))
             except Exception:  # our own fault must not cost the link for good
                 log.exception("link_failed", region=address)
             await asyncio.sleep(random.uniform(*PAUSE_S))
 
     async def _connect(self, address: str) -> None:
-        async with grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS) as channel:
-            try:
-                await asyncio.wait_for(channel.channel_ready(), CONNECT_S)
-            except TimeoutError:
-                raise TimeoutError(f"no connection within {CONNECT_S:g} s") from None
+        async with linked(address) as channel:
             link, outbox = next(self._links), Outbox()
             self._outboxes[link] = outbox
             stream = region_pb2_grpc.RegionStub(channel).Govern(_requests(outbox))

@@ -8,9 +8,6 @@ from enum import Enum
 from apportion.core.limit import RateLimit
 from apportion.core.rule import Rule
 
-NEVER_NS = None
-"""The retry-after of a request that waiting cannot help."""
-
 
 class Reason(Enum):
     """Why a request, or one rule of it, was refused."""

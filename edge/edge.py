@@ -16,7 +16,6 @@ import grpc.aio
 import structlog
 
 from apportion.core.decision import Decision
-from apportion.core.errors import ProtocolError
 from apportion.core.match import Matcher
 from apportion.core.messages import Acquire, FromEdge
 from apportion.core.request import Application
@@ -24,16 +23,11 @@ from apportion.edge import verdicts
 from apportion.edge.agent import Agent
 from apportion.edge.decider import Gauges
 from apportion.edge.events import Command, Connected, Event, Lost, Note, Polled, Received, Reconnect, Send, Settled
+from apportion.linking import LINK_ERRORS, PAUSE_S, linked, reason_of
 from apportion.proto.v1 import region_pb2, region_pb2_grpc
-from apportion.proto.wire import CHANNEL_OPTIONS, edge_to_wire, reply_from_wire
+from apportion.proto.wire import edge_to_wire, reply_from_wire
 
 log = structlog.get_logger("apportion.edge")
-
-CONNECT_S = 1.0
-"""A replica that takes longer to accept a connection is passed over for the next."""
-
-PAUSE_S = (0.1, 0.5)
-"""Pause before attaching again, drawn evenly: gRPC's own backoff would grow to two minutes (design 5.10)."""
 
 LEAVE_S = 1.0
 """What a leaving edge waits for the region to take its last report."""
@@ -176,20 +170,15 @@ class Edge:
             address = next(self._addresses)
             try:
                 await self._attach(address)
-            except (grpc.RpcError, TimeoutError, ProtocolError) as error:
-                reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
-                log.warning("region_unreachable", edge=self.agent.edge, region=address, reason=reason)
+            except LINK_ERRORS as error:
+                log.warning("region_unreachable", edge=self.agent.edge, region=address, reason=reason_of(error))
             except Exception:  # our own fault must not cost the link for good
                 log.exception("link_failed", edge=self.agent.edge, region=address)
             self._feed(Lost())
             await asyncio.sleep(self._random.uniform(*PAUSE_S))
 
     async def _attach(self, address: str) -> None:
-        async with grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS) as channel:
-            try:
-                await asyncio.wait_for(channel.channel_ready(), CONNECT_S)
-            except TimeoutError:
-                raise TimeoutError(f"no connection within {CONNECT_S:g} s") from None
+        async with linked(address) as channel:
             outbox = self._outbox = asyncio.Queue()
             stream = region_pb2_grpc.RegionStub(channel).Attach(_requests(outbox))
             self._stream = stream
