@@ -17,6 +17,7 @@ from apportion.allocator.events import Command, Connected, Event, Input, Lost, P
 from apportion.allocator.links import Link, Links
 from apportion.allocator.names import IGNORED, Names
 from apportion.allocator.planning import Limits, Planned, make_plan
+from apportion.allocator.silence import KnownEdge, Silence
 from apportion.core.epoch import EpochClock
 from apportion.core.errors import RulesError
 from apportion.core.messages import (
@@ -30,6 +31,7 @@ from apportion.core.messages import (
     Refused,
     Register,
     RegisterAnswer,
+    Remembered,
     Rules,
 )
 from apportion.core.rule import RuleSet
@@ -73,6 +75,7 @@ class Leader:
         self._links = Links()
         self._names = Names()
         self._history = DemandHistory()
+        self._silence = Silence()
         self._clock = EpochClock()
         self._epoch = 0  # of the last clearing up
         self._refused = 0
@@ -91,6 +94,9 @@ class Leader:
             case Received(link, message):
                 commands = self._receive(self._links[link], message, now_ns)
             case Lost(link):
+                lost = self._links[link].governance
+                if lost is not None:
+                    self._silence.lose(lost.replica, self._clock.now(now_ns) or lost.tick.epoch)
                 self._links.remove(link)
                 if self._asked is not None and self._asked.link == link:
                     self._asked = None
@@ -131,6 +137,8 @@ class Leader:
             case Rules():
                 link.rules = message
                 return self._adopt_rules(message)
+            case Remembered():
+                return self._remember(link, message, now_ns)
             case Refused(reason, retry):
                 return [Event("region_refused", {"link": link.number, "reason": reason, "retry": retry}, "warning")]
         raise AssertionError(f"no message for an allocator: {message!r}")
@@ -143,6 +151,7 @@ class Leader:
         commands = self._change_store(link, message.register) if other_store else []
         self._clock.observe(message.tick.epoch, message.tick.left_ns, now_ns)
         self._links.govern(link, message)
+        self._silence.govern(message)
         if known is None or other_store or _age(message.register) >= _age(known):
             commands += self._see(message.register, now_ns)
         return commands
@@ -151,6 +160,7 @@ class Leader:
         """Another store counts its own epochs and rules versions. What was divided here stays divided all the same."""
         self._clock, self._history, self._epoch, self._refused = EpochClock(), DemandHistory(), 0, 0
         self.rules_version = 0
+        self._silence.start_over()
         changed = Event("store_changed", {"run_id": register.run_id, "epoch_divided": self.divided}, "warning")
         return [changed, *(self._adopt_rules(link.rules) if link.rules else [])]
 
@@ -197,33 +207,49 @@ class Leader:
             return [*commands, Event("demand_ignored", {"edge": message.holder, "epoch": message.epoch}, "warning")]
         quotas = link.heard.translate(message.ids, lambda quota: self._intern(quota, epoch))
         known = np.flatnonzero(quotas >= 0)
+        self._names.hear(quotas[known], epoch)
+        known = known[self._limits.divided(quotas[known])]
         quotas = quotas[known]
-        self._names.hear(quotas, epoch)
+        self._silence.report(message.holder, message.epoch)
         ran_before = self._links.ran_before(message.holder)
         self._history.record(message.holder, message.epoch, quotas, message.demand[known], ran_before)
         return commands
 
     def _intern(self, quota: Quota, epoch: int) -> int:
-        if not self._limits.divides(quota):
+        if not self._limits.divides(quota) and not self._silence.counts(quota):
             return IGNORED
         identity = self._names.intern(quota, epoch)
         if identity != IGNORED:
             self._limits.set(identity, quota)
+            self._silence.name(identity, quota)
         return identity
+
+    def _remember(self, link: Link, message: Remembered, now_ns: int) -> list[Command]:
+        """What a replica knows of an edge's life, from before this allocator led or heard of it."""
+        link.heard.learn(message.names)
+        epoch = self._clock.now(now_ns)
+        if message.left:
+            self._silence.leave(message.edge, message.incarnation)
+        elif epoch is not None and link.governance is not None:
+            quotas = link.heard.translate(message.ids, lambda quota: self._intern(quota, epoch))
+            told = KnownEdge(message.incarnation, message.reported_epoch, link.governance.replica, message.gone_epoch)
+            self._silence.remember(message.edge, told, quotas, message.units.astype(np.int64))
+        return []
 
     def _adopt_rules(self, message: Rules) -> list[Command]:
         if message.version <= self.rules_version:
             return []
         try:
-            limits = Limits(self._parse(message.texts))
+            rules = self._parse(message.texts)
         except RulesError as error:
             # The region's parser took them, so it is another version than ours: go on with what we understood.
             return [Event("rules_refused", {"rules_version": message.version, "error": str(error)}, "error")]
+        limits = Limits(rules)
         kept = np.zeros(len(self._names), np.bool_)
         for identity, quota in self._names.named():
-            if limits.divides(quota):
-                limits.set(identity, quota)
-                kept[identity] = True
+            limits.set(identity, quota)
+            kept[identity] = limits.divides(quota)
+        self._silence.adopt(rules, self._names.named())
         self._history.keep_quotas(kept)
         self._limits, self.rules_version = limits, message.version
         for link in self._links:
@@ -295,8 +321,16 @@ class Leader:
         attached = self._links.attached()
         edges = tuple(edge for edge in self._history.edges() if self._takes_part(edge, attached.edges, epoch))
         planned = make_plan(
-            self.generation, target, self.rules_version, self._limits, self._history.select(edges), attached
+            self.generation,
+            target,
+            self.rules_version,
+            self._limits,
+            self._history.select(edges),
+            attached,
+            edges,
+            self._silence.held(target, epoch),
         )
+        self._silence.planned(planned.plan)
         self._plans[target] = planned
         fields = {
             "generation": self.generation, "epoch": target, "quotas": len(planned.quotas),
@@ -322,6 +356,7 @@ class Leader:
             last = self._history.last_epoch(edge)
             if edge not in attached and last is not None and last < epoch - TICKS_KEPT:
                 self._history.forget(edge)
+        self._names.hear(self._silence.awake(), epoch)
         retired = self._names.retire(self._history.uses(len(self._names)), epoch)
         for link in self._links:
             link.heard.forget(retired)

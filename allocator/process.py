@@ -33,11 +33,18 @@ class Allocator:
 
     def __init__(self, leader: Leader, addresses: Sequence[str]) -> None:
         self.leader = leader
+        self.divisions = 0
+        self.division_ns = 0
         self._addresses = addresses
         self._links = count(1)
         self._outboxes: dict[int, Outbox] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def ready(self) -> bool:
+        """Whether a region has been heard: then this allocator leads, or would."""
+        return self.leader.register is not None and bool(self._outboxes)
 
     async def start(self) -> None:
         """Begin to connect to every replica; returns at once."""
@@ -53,8 +60,13 @@ class Allocator:
 
     def _feed(self, event: Input) -> None:
         now_ns = time.monotonic_ns()
+        divided = self.leader.divided
         try:
-            for command in self.leader.step(event, now_ns):
+            commands = self.leader.step(event, now_ns)
+            if self.leader.divided != divided:
+                self.divisions += 1
+                self.division_ns += time.monotonic_ns() - now_ns
+            for command in commands:
                 self._perform(command)
         finally:  # time must go on, whatever went wrong with one event
             self._poll_later(now_ns)

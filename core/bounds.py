@@ -5,11 +5,13 @@ Only what the rule and the store say is used; nothing is measured here. What a b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from apportion.core.bounds_edge import edge_sentences, edge_units, threshold_sentence
+from apportion.core.bounds_stages import degraded_units, stages_sentence
 from apportion.core.limit import DIVIDED_UNITS_MIN, EPOCH_NS, RateLimit, Unlimited
-from apportion.core.quantities import duration_text, period_text
+from apportion.core.quantities import period_text
 from apportion.core.rule import Enforce, Rule
 
 
@@ -22,7 +24,8 @@ class StoreKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The most that one epoch can be over, by label: `units` (None: there is no limit to be over), and why, in words.
+    """The most that one epoch can be over, by label: `units`, and why, in words. None: nothing bounds it, since there
+    is no limit, or `when_unavailable` allows.
 
     `units` holds for any failure of any process or link; on a store that forgets, for one restart of the region in an
     epoch.
@@ -34,21 +37,45 @@ class Bound:
 
 def bound_of(rule: Rule, store: StoreKind | None = None, edges_max: int | None = None) -> Bound:
     """The bound of a rule; `store` None: not said which, so the sentence speaks of each and the number of sqlite."""
+    if rule.unlisted:
+        return Bound(0, "A tenant on no plan, which is refused: every cost, at once, everywhere.")
+    if rule.shadow:
+        enforced = bound_of(replace(rule, shadow=False), store, edges_max)
+        return replace(enforced, sentence=f"Shadow: refuses nobody, counted as if enforced. Then: {enforced.sentence}")
     limit = rule.limit
     if isinstance(limit, Unlimited):
         return Bound(None, "There is no limit: nothing is counted, so nothing can be over.")
     if limit.units == 0:
         return Bound(0, "A rate of 0: every cost is refused at once, everywhere. By label: over by at most 0.")
-    units = limit.burst if store is StoreKind.MEMORY else 0
-    cause = "when the region restarts once in an epoch, else by 0" if units else "whatever fails"
+    if rule.local:
+        return Bound(edge_units(rule, limit), " ".join(edge_sentences(rule, limit)))
+    degraded = degraded_units(rule, limit)
+    units = None if degraded is None else degraded + (limit.burst if store is StoreKind.MEMORY else 0)
     parts = [
-        f"By label: over by at most {units}, {cause}.",
+        _by_label(units, degraded),
         _true_second(rule, limit, edges_max),
         _crossing(rule, limit),
-        _when_unavailable(rule),
+        stages_sentence(rule, limit),
         _store(limit, store),
     ]
     return Bound(units, " ".join(parts))
+
+
+def _by_label(units: int | None, degraded: int | None) -> str:
+    if units is None:
+        return (
+            "By label: no bound while the region is unavailable, since `when_unavailable` has `allow`; else over by 0."
+        )
+    cause = "whatever fails"
+    if degraded:
+        cause = "by edges that are cut off from the region"
+    if units != degraded:
+        cause = (
+            f"{cause}, and when the region restarts once in an epoch"
+            if degraded
+            else ("when the region restarts once in an epoch, else by 0")
+        )
+    return f"By label: over by at most {units}, {cause}."
 
 
 def limit_text(rule: Rule) -> str:
@@ -66,7 +93,7 @@ def _true_second(rule: Rule, limit: RateLimit, edges_max: int | None) -> str:
         f"In a true second, in addition: e x {_per_second(limit)} (e is the largest error of an edge's epochs, "
         f"measured and exported; 10 ms of it are {a_hundredth} units), one borrowed chunk per edge{edges}, the sum of "
         f"the slices' depths above the burst where slices are small, and {limit.burst} (the burst) where an epoch "
-        f"turns direct."
+        "turns direct."
     )
 
 
@@ -78,13 +105,9 @@ def _crossing(rule: Rule, limit: RateLimit) -> str:
             f"Undivided, since {_per_second(limit)} is below the {DIVIDED_UNITS_MIN} units a second that are worth "
             "dividing: crosses on every request."
         )
+    if rule.enforce is Enforce.EDGE_REGION:
+        return threshold_sentence(rule, limit)
     return "Crosses on every request, batched."
-
-
-def _when_unavailable(rule: Rule) -> str:
-    waits = duration_text(rule.deadline_ns)
-    idle = ", and a killed edge leaves nothing idle" if rule.divided else ""
-    return f"While the region is unavailable, or has not answered within {waits}: deny, which adds 0{idle}."
 
 
 def _store(limit: RateLimit, store: StoreKind | None) -> str:

@@ -16,6 +16,8 @@ class Reason(Enum):
     IMPOSSIBLE = "impossible"  # the cost can never be admitted, however long one waits
     UNAVAILABLE = "unavailable"  # nobody who may decide answered in time, and the rule says deny (design D3)
     KEYS_FULL = "keys_full"  # no room to count a further key; letting it pass would be a fresh allowance
+    PENDING = "pending"  # of a shadow rule only, which refuses nobody: the region was asked, and nobody waits for it
+    UNLISTED = "unlisted"  # the tenant is on no plan, and the rules refuse such tenants: waiting cannot help
 
 
 class Scope(Enum):
@@ -47,13 +49,18 @@ class Verdict:
     epoch: int | None = None
     degraded: bool = False
 
+    @property
+    def shadow(self) -> bool:
+        """Whether the rule refuses nobody: `allowed` is then what it would have said, were it enforced."""
+        return self.rule.shadow
+
 
 class Decision:
     """The answer to one request: `allowed`, and the verdicts of the limited rules that applied, in rule-name order.
 
     `rule`, `limit`, `remaining`, `retry_after` ... are those of the deciding rule: on refusal the one with the longest
-    retry-after (impossible before all), on admission the one with the least remaining / limit. A request that no rule
-    limits is allowed and has none of them. A plain slotted class: it is made on the hot path.
+    retry-after (impossible before all), on admission the one with the least remaining / limit; never a shadow rule. A
+    request that no rule limits is allowed and has none of them. A plain slotted class: it is made on the hot path.
     """
 
     __slots__ = ("_verdicts", "allowed")
@@ -70,7 +77,7 @@ class Decision:
     @property
     def deciding(self) -> Verdict | None:
         """The verdict that decided; None when no rule limits the request."""
-        verdicts = self.verdicts
+        verdicts = [verdict for verdict in self.verdicts if not verdict.shadow]
         if not verdicts:
             return None
         if self.allowed:
@@ -117,14 +124,19 @@ class Decision:
 
     @property
     def reason(self) -> str | None:
-        """Why it was refused: "over_limit", "impossible", "unavailable", "keys_full"; None when allowed."""
+        """Why it was refused: "over_limit", "impossible", "unlisted", "unavailable", "keys_full"; None when allowed."""
         verdict = self.deciding
         return verdict.reason.value if verdict and verdict.reason else None
 
     @property
     def degraded(self) -> bool:
         """Whether any rule was answered without the authority that should have decided."""
-        return any(verdict.degraded for verdict in self.verdicts)
+        return any(verdict.degraded and not verdict.shadow for verdict in self.verdicts)
+
+    @property
+    def would_deny(self) -> tuple[str, ...]:
+        """Names of the shadow rules that would have refused the request, were they enforced."""
+        return tuple(verdict.rule.name for verdict in self.verdicts if verdict.shadow and not verdict.allowed)
 
     def __bool__(self) -> bool:
         return self.allowed
@@ -134,6 +146,11 @@ class Decision:
             f"Decision(allowed={self.allowed}, rule={self.rule!r}, remaining={self.remaining}, "
             f"retry_after={self.retry_after}, reason={self.reason!r}, degraded={self.degraded})"
         )
+
+
+def never(rule: Rule) -> Reason:
+    """Why a cost that is above the rule's maximum is refused."""
+    return Reason.UNLISTED if rule.unlisted else Reason.IMPOSSIBLE
 
 
 def _fraction_left(verdict: Verdict) -> float:

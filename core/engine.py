@@ -2,7 +2,8 @@
 
 It is the readable specification of a local decision, for one location without a region; the native engine must do the
 same to the bit. Time is an argument; for a bucket it never goes back. What is remembered of matching is `plans`', where
-buckets are kept and forgotten is `table`'s, what the numbers of an answer mean is `verdicts`'.
+buckets are kept and forgotten is `table`'s, what the numbers of an answer mean is `verdicts`', and what the fast path
+leaves out is `settling`'s.
 """
 
 from __future__ import annotations
@@ -12,49 +13,47 @@ from collections.abc import Mapping, Sequence
 from apportion.core.decision import Decision, Verdict
 from apportion.core.limit import BACKLOG_MAX
 from apportion.core.plans import MEMO_MAX, Part, Plan, Plans, chain
-from apportion.core.request import Application
+from apportion.core.request import Application, Cost, units_asked
 from apportion.core.rule import Domain
-from apportion.core.table import Table, behind_ns
-from apportion.core.verdicts import LocalDecision, Seen, fits, verdict_of, verdict_without_room
+from apportion.core.settling import Settling
+from apportion.core.verdicts import LocalDecision, Seen
 
 KEYS_MAX = 1_000_000
 """Buckets kept: about 400 bytes each with a short key."""
 
-SWEEP_EVERY_NS = 1_000_000
-SWEEP_STEPS = 8
-"""Buckets looked at in one sweep: with a call each millisecond, a million in about two minutes."""
-
 PAUSE_TICKS = 200
 """A bucket not touched for longer lets a sweep be thought of."""
-
-SWEEP_STEPS_NEW = 2
-"""Buckets looked at for each key without a bucket: the table is gone through before it has doubled."""
 
 
 class Engine:
     """Decides by the rules of one domain. Not safe for threads: who shares it brings a lock.
 
-    `keys_max` bounds the buckets of all rules together; `keys_full` counts requests refused because of it.
+    `keys_max` bounds the buckets of all enforced rules together, and those of all shadow rules, which have a table of
+    their own: what they count takes no room from others.
     """
 
-    __slots__ = ("_plans", "_sweep_at_ns", "_table", "keys_full")
+    __slots__ = ("_enforced", "_plans", "_shadows")
 
     def __init__(self, domain: Domain, keys_max: int = KEYS_MAX, *, memo_max: int = MEMO_MAX) -> None:
         assert keys_max > 0
-        self.keys_full = 0
         self._plans = Plans(domain, memo_max)
-        self._table = Table(keys_max)
-        self._sweep_at_ns = 0
+        self._enforced = Settling(keys_max)
+        self._shadows = Settling(keys_max)
 
     @property
     def keys(self) -> int:
         """How many buckets there are: quotas that are not full."""
-        return len(self._table)
+        return len(self._enforced.table) + len(self._shadows.table)
+
+    @property
+    def keys_full(self) -> int:
+        """Requests refused because there was no room for a further key."""
+        return self._enforced.keys_full
 
     def decide(self, dimensions: Mapping[str, str], cost: int | None, now_ns: int, peek: bool = False) -> Decision:
         """Whether a request with `dimensions` passes at `now_ns`, and charge it if it does and is no peek.
 
-        `cost` in units, None = each rule's default, 0 = a peek. Raises InputError for dimensions that are not text.
+        `cost` in requests, None = each rule's default, 0 = a peek. Raises InputError for dimensions that are not text.
         """
         plans = self._plans
         try:
@@ -108,8 +107,8 @@ class Engine:
             _take_back(seen)
         # Only where the last bucket had a pause: its few ticks are quicker to compare than an instant, and a table that
         # is hit without a pause can wait.
-        if elapsed > PAUSE_TICKS and now_ns >= self._sweep_at_ns:
-            self.sweep(now_ns, SWEEP_STEPS)
+        if elapsed > PAUSE_TICKS and now_ns >= self._enforced.sweep_at_ns:
+            self._enforced.sweep(now_ns)
         decision: LocalDecision = LocalDecision()
         decision.allowed = allowed
         decision.part = part
@@ -117,6 +116,13 @@ class Engine:
         decision.seen = seen
         decision.cost = cost
         return decision
+
+    def decide_measures(
+        self, dimensions: Mapping[str, str], costs: Mapping[str, int], now_ns: int, peek: bool = False
+    ) -> Decision:
+        """As `decide`, for a request that names costs of several measures, or of another one than requests."""
+        plan = self._plans.resolve(dimensions)
+        return self._settle(chain(plan), _costs(plan, costs), now_ns, peek)
 
     def decide_applications(self, applications: Sequence[Application], now_ns: int, peek: bool = False) -> Decision:
         """Decide several rules and keys as one request: all are checked, then all charged, or none.
@@ -138,51 +144,31 @@ class Engine:
 
     def sweep(self, now_ns: int, steps: int) -> None:
         """Look at up to `steps` buckets and drop the drained ones; a shell may call it while nobody decides."""
-        self._sweep_at_ns = now_ns + SWEEP_EVERY_NS
-        self._table.sweep(now_ns, steps)
+        self._enforced.sweep(now_ns, steps)
+        self._shadows.sweep(now_ns, steps)
 
     def _start_over(self, plan: Part, cost: int | None, now_ns: int, seen: Seen) -> Decision:
-        """Leave to `_settle` what the fast path has no answer to: a closed bucket, or one that is ahead of `now_ns`."""
+        """Leave to `_settle` what the fast path has no answer to: a bucket that is closed, as in a `Detour`, or is
+        ahead of `now_ns`.
+        """
         _take_back(seen)
         return self._settle(chain(plan), _costs(plan, cost), now_ns, peek=False)
 
     def _settle(self, parts: Sequence[Part], costs: Sequence[int], now_ns: int, peek: bool) -> Decision:
-        """The whole of a decision, for any state of keys and clock: what the fast path does and all it leaves out."""
-        if now_ns >= self._sweep_at_ns:
-            self.sweep(now_ns, SWEEP_STEPS)
-        new = self._find(parts, costs, now_ns)
-        backlogs = [part.bucket.drain(now_ns) for part in parts]
-        allowed = all(map(fits, parts, costs, backlogs))
-        short = new[self._table.room :] if allowed else []
-        if short:
-            self.keys_full += 1
-            allowed = False
-        if allowed and not peek:
-            for part, cost in zip(parts, costs, strict=True):
-                if part in new:
-                    part.bucket = self._table.add(part.quotas, part.name, now_ns)
-                if cost:
-                    part.bucket.charge(cost)
-        room_ns = self._table.room_after_ns(len(new), now_ns) if short else None
-        verdicts = (
-            verdict_without_room(part, cost, room_ns)
-            if part in short
-            else verdict_of(part, cost, backlog, allowed and not peek, behind_ns(part.bucket, now_ns))
-            for part, cost, backlog in zip(parts, costs, backlogs, strict=True)
-        )
-        return Decision(allowed, tuple(verdicts))
-
-    def _find(self, parts: Sequence[Part], costs: Sequence[int], now_ns: int) -> list[Part]:
-        """Let each part hold its bucket as the table has it; returns those that need a new one, having swept for them.
-
-        After this nothing may be swept until the charge, or it would go to a bucket that is no longer in the table.
+        """The whole of a decision. Shadow rules come last, each by itself, so that none changes anything for another:
+        one is charged where the others let the request pass, and it does too.
         """
-        new = _new_parts(parts, costs)
-        if new:
-            self._table.sweep(now_ns, SWEEP_STEPS_NEW * len(new))
-            self._table.make_room(len(parts), now_ns)
-            new = _new_parts(parts, costs)
-        return new
+        enforced = [index for index, part in enumerate(parts) if not part.rule.shadow]
+        decision = self._enforced.settle([parts[at] for at in enforced], [costs[at] for at in enforced], now_ns, peek)
+        if len(enforced) == len(parts):
+            return decision
+        look = peek or not decision.allowed
+        said = iter(decision.verdicts)
+        verdicts = tuple(
+            self._shadows.settle([part], [cost], now_ns, look).verdicts[0] if part.rule.shadow else next(said)
+            for part, cost in zip(parts, costs, strict=True)
+        )
+        return Decision(decision.allowed, verdicts)
 
 
 def _take_back(seen: Seen) -> None:
@@ -192,18 +178,9 @@ def _take_back(seen: Seen) -> None:
         part.bucket.backlog = backlog
 
 
-def _costs(plan: Plan, cost: int | None) -> list[int]:
+def _costs(plan: Plan, cost: Cost) -> list[int]:
     """Units asked of each part of a plan."""
-    return [part.rule.cost_default if cost is None else cost for part in chain(plan)]
-
-
-def _new_parts(parts: Sequence[Part], costs: Sequence[int]) -> list[Part]:
-    """The parts of which a charge needs a bucket that is not there. A limit of 0 admits none, so it never has one."""
-    return [
-        part
-        for part, cost in zip(parts, costs, strict=True)
-        if part.find() is part.quotas.absent and cost and part.limit.units
-    ]
+    return [units_asked(part.rule, cost) for part in chain(plan)]
 
 
 def _unlimited(application: Application) -> Verdict:

@@ -20,17 +20,32 @@ class EpochClock:
     `epoch` is None until the first message. `known` is the highest epoch ever seen or reached.
     """
 
-    __slots__ = ("_least", "_offsets", "known")
+    __slots__ = ("_least", "_offsets", "_provisional", "known")
 
     def __init__(self) -> None:
+        self._provisional = False
         self._offsets: deque[int] = deque(maxlen=OFFSETS_KEPT)
         self._least = 0  # of the offsets, kept beside them as every request asks for it
         self.known: int | None = None
+
+    def begin_provisionally(self, now_ns: int) -> None:
+        """Count epochs from 1, since nobody is there to say which they are; the first message replaces the mapping."""
+        assert self.known is None, "only before the first message"
+        self._offsets.append(now_ns - EPOCH_NS)
+        self._least = self._offsets[0]
+        self._provisional = True
+
+    def provisional_epoch(self, now_ns: int) -> int | None:
+        """The epoch now, while it is this clock's own count; None once there was a message, or nothing at all."""
+        return self.now(now_ns) if self._provisional else None
 
     def observe(self, epoch: int, left_ns: int, now_ns: int) -> int:
         """Learn that `epoch` still lasts `left_ns` at the sender; returns the epoch now, which may have jumped
         forward.
         """
+        if self._provisional:
+            self._offsets.clear()
+            self._provisional = False
         # Start of epoch 0 on the local clock, too late by what the message took to arrive: hence the least of many.
         self._offsets.append(now_ns + left_ns - (epoch + 1) * EPOCH_NS)
         self._least = min(self._offsets)

@@ -30,6 +30,23 @@ def encode_quota(domain: str, rule: str, key: bytes) -> bytes:
     return encode_key((domain, rule)) + key
 
 
+def decode_key(key: bytes) -> tuple[str | None, ...] | None:
+    """The values of an encoded key, None in the place of a digest; None when it is no key at all."""
+    values: list[str | None] = []
+    at = 0
+    while at + 2 <= len(key):
+        tag, length = key[at], key[at + 1]
+        raw = key[at + 2 : at + 2 + length]
+        if len(raw) < length or tag not in (_LITERAL, _DIGEST):
+            return None
+        try:
+            values.append(raw.decode("utf-8", "surrogatepass") if tag == _LITERAL else None)
+        except UnicodeDecodeError:
+            return None
+        at += 2 + length
+    return tuple(values) if at == len(key) else None
+
+
 def key_text(key: bytes) -> str:
     """An encoded key for people: values joined by commas, quoted where they need it, digests as `blake2b:` and 12
     digits.

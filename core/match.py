@@ -12,7 +12,7 @@ from itertools import product
 from operator import attrgetter, itemgetter
 
 from apportion.core.patterns import RANK_ANY, RANK_EXACT, rank
-from apportion.core.request import Application, Descriptor
+from apportion.core.request import Application, Descriptor, units_asked
 from apportion.core.rule import Domain, Rule
 
 SHAPES_MAX = 64
@@ -53,7 +53,7 @@ class Matcher:
             by_names.setdefault(tuple(name for name, _ in rule.match), []).append(rule)
         # Beside each group, its rules that a descriptor of RLS with more dimensions may meet.
         self._groups = [
-            (frozenset(names), _Group(names, rules), _Group(names, [rule for rule in rules if not rule.exact]))
+            (frozenset(names), _group(names, rules), _group(names, [rule for rule in rules if not rule.exact]))
             for names, rules in by_names.items()
         ]
         self._keys = {rule.name: _picker(rule.key) for rule in domain.rules}
@@ -99,12 +99,33 @@ class Matcher:
         return plan
 
 
+class _Mixed:
+    """A group with shadow rules, which set no enforced one aside, or they would change what is refused."""
+
+    __slots__ = ("_enforced", "_whole", "always", "empty")
+
+    def __init__(self, names: tuple[str, ...], rules: Sequence[Rule]) -> None:
+        self._enforced = _Group(names, [rule for rule in rules if not rule.shadow])
+        self._whole = _Group(names, rules)
+        self.always = self._whole.always
+        self.empty = self._whole.empty
+
+    def find(self, dimensions: Mapping[str, str]) -> tuple[Rule, ...]:
+        """As `_Group.find`."""
+        shadows = [rule for rule in self._whole.find(dimensions) if rule.shadow]
+        return tuple(sorted((*self._enforced.find(dimensions), *shadows), key=_by_name))
+
+
+def _group(names: tuple[str, ...], rules: Sequence[Rule]) -> _Group | _Mixed:
+    return _Mixed(names, rules) if any(rule.shadow for rule in rules) else _Group(names, rules)
+
+
 class _Plan:
     """The groups that requests with certain dimension names can meet; `always`: their rules where no value matters."""
 
     __slots__ = ("always", "groups")
 
-    def __init__(self, groups: tuple[_Group, ...]) -> None:
+    def __init__(self, groups: tuple[_Group | _Mixed, ...]) -> None:
         self.groups = groups
         self.always: tuple[Rule, ...] | None = None
         if all(group.always is not None for group in groups):
@@ -162,19 +183,20 @@ def apply_rules(matcher: Matcher, descriptors: Sequence[Descriptor], whole: bool
     if len(descriptors) == 1:
         dimensions, cost = descriptors[0].dimensions, descriptors[0].cost
         return tuple(
-            Application(rule, matcher.key(rule, dimensions), rule.cost_default if cost is None else cost)
+            Application(rule if rule.by_plan is None else rule.for_key(key), key, units_asked(rule, cost))
             for rule in matcher.match(dimensions, whole)
+            for key in (matcher.key(rule, dimensions),)
         )
     merged: dict[tuple[str, tuple[str, ...]], Application] = {}
     for index, descriptor in enumerate(descriptors):
         for rule in matcher.match(descriptor.dimensions, whole):
             key = matcher.key(rule, descriptor.dimensions)
-            cost = rule.cost_default if descriptor.cost is None else descriptor.cost
+            cost = units_asked(rule, descriptor.cost)
             former = merged.get((rule.name, key))
             merged[rule.name, key] = (
-                Application(rule, key, cost, (index,))
+                Application(rule.for_key(key), key, cost, (index,))
                 if former is None
-                else Application(rule, key, former.cost + cost, (*former.descriptors, index))
+                else Application(former.rule, key, former.cost + cost, (*former.descriptors, index))
             )
     return tuple(merged[name_and_key] for name_and_key in sorted(merged))
 

@@ -48,7 +48,9 @@ def reasons(domain: Domain, dimensions: Mapping[str, str], whole: bool) -> tuple
             fitting.append((rule, _fitted_shape(rule, dimensions)))
     for rule, shape in fitting:
         better = [
-            other for other, above in fitting if rule.dimensions == other.dimensions and more_specific(above, shape)
+            other
+            for other, above in fitting
+            if rule.dimensions == other.dimensions and more_specific(above, shape) and (rule.shadow or not other.shadow)
         ]
         if better:
             first = min(better, key=lambda other: other.name)
@@ -80,7 +82,7 @@ def crossings(domain: Domain, most: int) -> Iterator[Crossing]:
 def _pairs(domain: Domain) -> Iterator[tuple[Rule, Rule]]:
     """Pairs of rules with the same dimensions: only those can be more specific than each other."""
     groups: dict[frozenset[str], list[Rule]] = {}
-    for rule in sorted(domain.rules, key=lambda rule: rule.name):
+    for rule in sorted((rule for rule in domain.rules if not rule.shadow), key=lambda rule: rule.name):
         groups.setdefault(rule.dimensions, []).append(rule)
     return chain.from_iterable(combinations(rules, 2) for rules in groups.values())
 

@@ -140,7 +140,7 @@ class Report:
 
     `demand_*`: offered cost that no other rule refused. `spent_*`: units spent by label `spent_epoch`, which may be
     earlier than `epoch` for what settled late; only slices, borrowed units and degraded answers, never what the
-    store decided.
+    store decided. `spent_degraded`: units of `spent` that no slice or loan covered (design 4.1); no rows: none of any.
     """
 
     number: int
@@ -153,6 +153,8 @@ class Report:
     spent: Units = field(default_factory=no_units)
     crossings: int = 0
     degraded: int = 0
+    spent_degraded: Units = field(default_factory=no_units)
+    over_threshold: Units = field(default_factory=no_units)  # of `demand`: refused at the edge, above a threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,13 @@ class Return:
 @dataclass(frozen=True, slots=True)
 class Leave:
     """The edge stops in good order; it reports nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RulesAck:
+    """The edge decides by this version of the rules, and the first plan that names it, or a later one, is current."""
+
+    version: int
 
 
 # --- region to edge -------------------------------------------------------------------------------------------------
@@ -309,8 +318,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The division of `epoch`, complete. Sum over columns + `held_*` = Q_k for every quota named. `quota_ids` names
-    all.
+    """The division of `epoch`, complete. Sum over columns + `held_*` = Q_k for every divided quota that it names.
+    `held_*`: what silent edges may still spend; `slowed_*` the same of undivided quotas, whose buckets fill less.
     """
 
     generation: int
@@ -320,6 +329,8 @@ class Plan:
     columns: tuple[Column, ...]
     held_ids: Ids = field(default_factory=no_ids)
     held: Units = field(default_factory=no_units)
+    slowed_ids: Ids = field(default_factory=no_ids)
+    slowed: Units = field(default_factory=no_units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +375,25 @@ class Demand:
     demand: Units
 
 
-FromEdge = Hello | Acquire | Report | Return | Leave
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a replica remembers of the edge with that id: its last slices, and its last sign of life.
+
+    `reported_epoch` is that of its latest report (before the first: the one before it attached), `gone_epoch` the one
+    in which its stream ended, None while it is open. `left`: in good order, so it spends nothing more.
+    """
+
+    edge: str
+    incarnation: int
+    reported_epoch: int
+    gone_epoch: int | None
+    left: bool
+    names: tuple[QuotaName, ...] = ()
+    ids: Ids = field(default_factory=no_ids)
+    units: Units = field(default_factory=no_units)
+
+
+FromEdge = Hello | Acquire | Report | Return | Leave | RulesAck
 ToEdge = Welcome | Tick | Rules | Slices | AcquireAnswer | ReportAck | Refused
 FromAllocator = AllocatorHello | Lead | Claim | Plan
-ToAllocator = Rules | Governance | RegisterAnswer | Demand | Refused
+ToAllocator = Rules | Governance | RegisterAnswer | Demand | Remembered | Refused

@@ -16,10 +16,10 @@ from operator import itemgetter
 from apportion.core.bucket import Bucket
 from apportion.core.errors import InputError
 from apportion.core.key import encode_key
-from apportion.core.limit import BACKLOG_MAX, RateLimit
+from apportion.core.limit import BACKLOG_MAX, EPOCH_NS, RateLimit
 from apportion.core.match import Matcher
-from apportion.core.rule import Domain, Rule
-from apportion.core.table import Quotas
+from apportion.core.rule import REQUESTS, Domain, Rule
+from apportion.core.table import CLOSED, Quotas
 
 MEMO_MAX = 16_384
 """Plans in one generation: about 10 MB for both with one rule each."""
@@ -84,13 +84,38 @@ class Part:
         return self.bucket
 
 
+class Detour(Part):
+    """Stands in front of a plan that the engine's fast path must leave to the whole one: with a shadow rule, or one
+    that counts another measure than requests.
+
+    Its bucket is closed for ever, which the fast path meets before it has charged anything; so no other plan pays for
+    the question whether it is such a one.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, following: Part) -> None:
+        self.following = following
+        self.bucket = _CLOSED_BUCKET
+        self.tick_ns, self.units, self.period, self.charge_default, self.cost_max = 1, 0, 0, 0, 0
+
+
+def _detours(part: Part) -> bool:
+    return part.rule.shadow or part.rule.counts != REQUESTS
+
+
+_CLOSED_BUCKET = Bucket(RateLimit(1, EPOCH_NS, 1), 0)
+_CLOSED_BUCKET.capacity = CLOSED
+
 Plan = Part | None
-"""The first part of a chain; None where no limited rule applies."""
+"""The first part of a chain, or a Detour in front of it; None where no limited rule applies."""
 
 
 def chain(plan: Plan) -> list[Part]:
     """The parts of a plan, first to last."""
     parts = []
+    if plan.__class__ is Detour:
+        plan = plan.following
     while plan is not None:
         parts.append(plan)
         plan = plan.following
@@ -118,7 +143,10 @@ class Plans:
 
     def __init__(self, domain: Domain, memo_max: int = MEMO_MAX) -> None:
         self._quotas = {
-            rule.name: Quotas(rule, rule.limit) for rule in domain.rules if isinstance(rule.limit, RateLimit)
+            (rule.name, rule.plan): Quotas(rule, limit)
+            for each in domain.rules
+            for rule in each.on_plans
+            if isinstance(limit := rule.local_limit, RateLimit)
         }
         # Unlimited rules count too: one that is more specific sets a limited one aside.
         self.known = tuple(sorted({name for rule in domain.rules for name in rule.dimensions}))
@@ -156,15 +184,16 @@ class Plans:
 
     def part(self, rule: Rule, key: tuple[str, ...], following: Part | None = None) -> Part | None:
         """The part of one rule and key, None if the rule is unlimited."""
-        quotas = self._quotas.get(rule.name)
+        quotas = self._quotas.get((rule.name, rule.plan))
         assert quotas is not None or not isinstance(rule.limit, RateLimit), "a rule of another domain or version"
         return None if quotas is None else Part(quotas, key, following)
 
     def _build(self, dimensions: Mapping[str, str]) -> Plan:
         plan = None
         for rule in reversed(self._matcher.match(dimensions, whole=False)):
-            plan = self.part(rule, self._matcher.key(rule, dimensions), plan) or plan
-        return plan
+            key = self._matcher.key(rule, dimensions)
+            plan = self.part(rule.for_key(key), key, plan) or plan
+        return Detour(plan) if plan is not None and any(map(_detours, chain(plan))) else plan
 
     def _remember(self, key: object, plan: Plan) -> None:
         """Keep `plan` in the young generation; when that is full it becomes the old one, whose plans are forgotten."""

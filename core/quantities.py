@@ -149,6 +149,17 @@ def parse_duration(text: str) -> int:
     return duration_ns
 
 
+def parse_percent(text: str) -> int:
+    """A percentage such as `10%` or `2.5%`, in hundredths of a percent. ValueError says what is wrong."""
+    whole, _, rest = text.removesuffix("%").partition(".")
+    digits = whole + rest
+    if not text.endswith("%") or not whole or not digits.isdecimal() or not digits.isascii() or len(rest) > 2:
+        raise ValueError(f"found {shown(text)}, a percentage with at most two decimals is meant, such as 10% or 2.5%")
+    if len(whole) > 9 or (text.removesuffix("%").endswith(".")):
+        raise ValueError(f"found {shown(text)}, which is no percentage that anybody means; write one such as 10%")
+    return int(whole) * 100 + int(rest.ljust(2, "0"))
+
+
 def period_text(period_ns: int) -> str:
     """A period as the rules file writes it: `s`, `5min`, `week`."""
     for word, length_ns in reversed(PERIODS_NS.items()):

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from apportion.core.key import decode_key
 from apportion.core.limit import Limit, RateLimit
+from apportion.core.tenancy import REFUSE, ByPlan
+from apportion.core.threshold import share_units, with_slack
+
+REQUESTS = "requests"
+"""The measure that a rule counts unless it says so; a cost that is one number is of this."""
 
 
 class Enforce(Enum):
     """Where a rule is decided (design 4.1). The value is the word of the rules file."""
 
+    EDGE = "edge"
+    EDGE_REGION = "edge+region"
     LEASE = "lease"
     REGION = "region"
 
@@ -18,6 +27,9 @@ class Enforce(Enum):
 class Fallback(Enum):
     """One stage of `when_unavailable`. The value is the word of the rules file."""
 
+    KEEP_SHARE = "keep_share"  # the last slice, without slack or burst
+    FAIR_SHARE = "fair_share"  # floor(Q / edges_max)
+    ALLOW = "allow"
     DENY = "deny"
 
 
@@ -27,6 +39,14 @@ class Stage:
 
     fallback: Fallback
     duration_ns: int | None = None
+
+
+class WrongCosts(Enum):
+    """What it costs when a rule is exceeded for a few seconds (design 4). The value is the word of the rules file."""
+
+    NOISE = "noise"
+    OVERLOAD = "overload"
+    MONEY = "money"
 
 
 class PatternKind(Enum):
@@ -63,7 +83,10 @@ class Rule:
 
     `key` names dimensions of `match`; `deadline_ns` bounds a crossing; `cost_max` is the largest cost that can ever be
     admitted (for an unlimited rule: None). `exact`: a descriptor of Envoy's RLS must have exactly the rule's
-    dimensions.
+    dimensions. `slack` in hundredths of a percent, for `edge` and `edge+region`; `at_each_edge` what each edge admits
+    of a key, with the limit's burst; `edges_max` is that of the rule's domain. `shadow`: counted as if enforced, but it
+    refuses nobody. `counts`: the measure of a request that its costs are in. `plan`: the one that the limit is of;
+    where `by_plan` is set, the limit is of none yet and refuses everything: `for_key` gives the rule that counts.
     """
 
     domain: str
@@ -78,6 +101,38 @@ class Rule:
     cost_max: int | None
     exact: bool
     place: Place = field(compare=False)
+    shadow: bool = False
+    slack: int | None = None
+    at_each_edge: RateLimit | None = None
+    wrong_costs: WrongCosts | None = None
+    edges_max: int | None = None
+    counts: str = REQUESTS
+    plan: str = ""
+    by_plan: ByPlan | None = field(default=None, compare=False, repr=False)
+
+    def for_key(self, key: Sequence[str | None]) -> Rule:
+        """The rule that counts for a quota with these values of the key: this one, or as it is on the tenant's plan.
+
+        None is a value that is not known because it is longer than VALUE_LITERAL_MAX (`key.py`).
+        """
+        return self if self.by_plan is None else self.by_plan.rule(key)
+
+    def for_encoded_key(self, key: bytes) -> Rule | None:
+        """`for_key` of an encoded key; None when it is no key of this rule."""
+        if self.by_plan is None:
+            return self
+        values = decode_key(key)
+        return self.by_plan.rule(values) if values is not None and len(values) == len(self.key) else None
+
+    @property
+    def on_plans(self) -> tuple[Rule, ...]:
+        """The rule as it is on each plan; itself where its limit is of none."""
+        return (self,) if self.by_plan is None else tuple(self.by_plan.rules.values())
+
+    @property
+    def unlisted(self) -> bool:
+        """Whether this is the rule for tenants on no plan, which are refused."""
+        return self.plan == REFUSE
 
     @property
     def dimensions(self) -> frozenset[str]:
@@ -88,6 +143,40 @@ class Rule:
     def divided(self) -> bool:
         """Whether the quotas of this rule are divided over edges; all others are decided in the region's store."""
         return self.enforce is Enforce.LEASE and isinstance(self.limit, RateLimit) and self.limit.can_be_divided
+
+    @property
+    def planned(self) -> bool:
+        """Whether a leader divides the quotas of this rule: as grants of the limit itself (`divided`), of the limit
+        with slack (`edge`), or only to set each edge's threshold (`edge+region`).
+        """
+        if not isinstance(self.limit, RateLimit) or self.enforce is Enforce.REGION:
+            return False
+        if self.enforce is Enforce.EDGE:
+            return self.slack is not None and self.limit.units > 0
+        return self.limit.can_be_divided
+
+    @property
+    def local(self) -> bool:
+        """Whether an edge decides alone, for ever: nothing of the rule crosses."""
+        return self.enforce is Enforce.EDGE
+
+    @property
+    def local_limit(self) -> Limit:
+        """What one edge without a region holds a key to: what it admits at each edge, else the whole limit."""
+        if self.at_each_edge is None or not isinstance(self.limit, RateLimit) or not self.limit.units:
+            return self.limit
+        return self.at_each_edge
+
+    def planned_units(self, epoch: int) -> int:
+        """What a plan of `epoch` gives away in all of a quota of this rule, which is one that is planned."""
+        assert isinstance(self.limit, RateLimit) and self.planned
+        units = self.limit.units_in_epoch(epoch)
+        return with_slack(units, self.slack or 0) if self.local else units
+
+    def share(self) -> int:
+        """What an edge without a slice admits of one label of an `edge` quota with slack."""
+        assert isinstance(self.limit, RateLimit) and self.slack is not None and self.edges_max is not None
+        return share_units(self.limit, self.slack, self.edges_max)
 
 
 @dataclass(frozen=True, slots=True)

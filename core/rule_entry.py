@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
-from apportion.core.document import Node, Scalar, kind_of
 from apportion.core.limit import EPOCH_NS
 from apportion.core.quantities import duration_text, parse_duration, shown
-from apportion.core.rule import Enforce, Fallback, Place, Rule, Stage
+from apportion.core.request import MEASURE_NAME_MAX
+from apportion.core.rule import REQUESTS, Enforce, Fallback, Place, Rule, Stage
+from apportion.core.rule_edge import is_edge, read_edge_fields
 from apportion.core.rule_fields import Section
 from apportion.core.rule_limit import Costs, is_unlimited, read_costs, read_limit
 from apportion.core.rule_match import read_key, read_match
+from apportion.core.rule_stages import read_stages
 from apportion.core.rules_vocabulary import (
     ENFORCE_LATER,
-    FALLBACKS_LATER,
     HOW_TO_CHOOSE_ENFORCE,
     HOW_TO_CHOOSE_WHEN_UNAVAILABLE,
     not_built,
@@ -26,9 +28,6 @@ from apportion.core.rules_vocabulary import (
 
 RULE_NAME_MAX = 64
 """Characters: a rule's name is a metric label and part of each store key."""
-
-STAGES_MAX = 16
-"""Of one `when_unavailable`."""
 
 DEADLINE_NS_MAX = 60 * EPOCH_NS
 """A caller that waits longer for a rate limiter has left."""
@@ -54,10 +53,13 @@ def read_rule(rule: Section, domain: str, defaults: Defaults) -> Rule | None:
     key = read_key(rule, match)
     enforce = _read_enforce(rule)
     limit = read_limit(rule, enforce)
-    when_unavailable = _read_when_unavailable(rule)
+    when_unavailable = _read_when_unavailable(rule, enforce)
     deadline_ns = read_deadline(rule)
     cost_default, cost_max = read_costs(rule, limit, defaults.cost)
     exact = rule.boolean("exact")
+    counts = _read_counts(rule)
+    shadow = rule.boolean("shadow") or rule.has("candidate_for")
+    edge = read_edge_fields(rule, enforce, limit, when_unavailable)
     if len(rule.problems) > before:
         return None
     assert name and match and key is not None and limit is not None and enforce and when_unavailable
@@ -74,6 +76,11 @@ def read_rule(rule: Section, domain: str, defaults: Defaults) -> Rule | None:
         cost_max=cost_max,
         exact=exact is not False,
         place=Place(rule.file, rule.line, rule.path),
+        shadow=shadow,
+        slack=edge.slack,
+        at_each_edge=edge.at_each_edge,
+        wrong_costs=edge.wrong_costs,
+        counts=counts or REQUESTS,
     )
 
 
@@ -105,13 +112,33 @@ def read_deadline(section: Section) -> int | None:
     return deadline_ns
 
 
+def _read_counts(rule: Section) -> str | None:
+    """The measure that a rule counts."""
+    measure = rule.text("counts", "a measure such as tokens")
+    if measure is None or measure == REQUESTS:
+        return measure
+    if not _RULE_NAME.fullmatch(measure) or len(measure) > MEASURE_NAME_MAX:
+        rule.refuse(
+            "counts",
+            f"found {shown(measure)}; a measure has letters, digits, `-`, `_` and `.`, begins with a letter or digit, "
+            f"has at most {MEASURE_NAME_MAX} characters",
+        )
+        return None
+    if get_close_matches(measure.lower(), [REQUESTS], cutoff=0.85):
+        rule.refuse(
+            "counts", f"found {shown(measure)}; did you mean `{REQUESTS}`? A rule counts them unless it says so"
+        )
+        return None
+    return measure
+
+
 def _read_enforce(rule: Section) -> Enforce | None:
     if not rule.has("enforce"):
         if is_unlimited(rule):
             return Enforce.LEASE
         rule.refuse("enforce", HOW_TO_CHOOSE_ENFORCE)
         return None
-    word = rule.text("enforce", "`lease` or `region`")
+    word = rule.text("enforce", "`edge+region`, `edge`, `lease` or `region`")
     built = {enforce.value: enforce for enforce in Enforce}
     if word is None or word in built:
         return built.get(word or "")
@@ -122,37 +149,11 @@ def _read_enforce(rule: Section) -> Enforce | None:
     return None
 
 
-def _read_when_unavailable(rule: Section) -> tuple[Stage, ...] | None:
+def _read_when_unavailable(rule: Section, enforce: Enforce | None) -> tuple[Stage, ...] | None:
     denies = (Stage(Fallback.DENY),)
     if not rule.has("when_unavailable"):
-        if is_unlimited(rule):
+        if is_unlimited(rule) or is_edge(rule):
             return denies
         rule.refuse("when_unavailable", HOW_TO_CHOOSE_WHEN_UNAVAILABLE)
         return None
-    items = rule.items("when_unavailable", "a list of stages such as [deny]", STAGES_MAX)
-    if items is None:
-        return None
-    if not items:
-        rule.refuse("when_unavailable", HOW_TO_CHOOSE_WHEN_UNAVAILABLE)
-        return None
-    before = len(rule.problems)
-    for index, item in enumerate(items):
-        if wrong := _stage_problem(item, last=index == len(items) - 1):
-            rule.refuse_item("when_unavailable", item, wrong)
-    return denies if len(rule.problems) == before else None
-
-
-def _stage_problem(item: Node, last: bool) -> str | None:
-    """Why a stage is not `deny` at the end; None when it is."""
-    if not isinstance(item, Scalar) or item.nothing:
-        return f"found {kind_of(item)}, a stage is meant, such as deny"
-    word, _, duration = item.text.partition(" for ")
-    if word in FALLBACKS_LATER:
-        return not_built(shown(word))
-    if word != Fallback.DENY.value:
-        return unknown(word, (Fallback.DENY.value,), FALLBACKS_LATER)
-    if duration or not last:
-        return (
-            f"found {shown(item.text)}; `deny` is the last stage and holds until the region answers, without a duration"
-        )
-    return None
+    return read_stages(rule, enforce)

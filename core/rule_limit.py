@@ -29,20 +29,23 @@ def is_unlimited(rule: Section) -> bool:
     return isinstance(limit, MappingNode) and any(key.text == "unlimited" for key, _ in limit.entries)
 
 
-def read_limit(rule: Section, enforce: Enforce | None) -> Limit | None:
-    """The `limit` of a rule, or None when it was reported."""
-    node = rule.node("limit")
+def read_limit(rule: Section, enforce: Enforce | None, field: str = "limit") -> Limit | None:
+    """The `limit` of a rule, or another field that says one, or None when it was reported."""
+    node = rule.node(field)
     if node is None or (isinstance(node, Scalar) and node.nothing):
-        rule.refuse("limit", f"missing; {NONE_ZERO_UNLIMITED}")
+        rule.refuse(field, f"missing; {NONE_ZERO_UNLIMITED}")
         return None
     if isinstance(node, Scalar):
         amount = node.text if node.text.isdecimal() else "100"
         meant = f"{{rate: {node.text}}}" if "/" in node.text else f"{{rate: {amount}/s}}"
-        rule.refuse("limit", f"found {shown(node.text)}, a mapping is meant, such as {meant}; {NONE_ZERO_UNLIMITED}")
+        rule.refuse(field, f"found {shown(node.text)}, a mapping is meant, such as {meant}; {NONE_ZERO_UNLIMITED}")
         return None
     before = len(rule.problems)
-    limit = rule.section("limit", "a mapping such as {rate: 100/s}", LIMIT, LIMIT_LATER)
+    limit = rule.section(field, "a mapping such as {rate: 100/s}", LIMIT, LIMIT_LATER)
     if limit is None:
+        return None
+    if limit.has("from_plan"):
+        limit.refuse("from_plan", "belongs to the limit of a rule; a plan says what the limit is")
         return None
     if limit.has("unlimited"):
         return _read_unlimited(limit)

@@ -5,24 +5,29 @@ Takes texts, never paths: who reads the disk, or gets the texts over the wire, i
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import partial
 from hashlib import blake2b
-from zoneinfo import available_timezones
 
+from apportion.core.candidates import is_candidate, read_candidate
 from apportion.core.document import MappingNode, Node, Problem, kind_of, read_document
 from apportion.core.errors import RulesError
 from apportion.core.limit import RateLimit
 from apportion.core.match import SHAPES_MAX, Shape, entries
+from apportion.core.plan_rules import from_plan, made_one, read_for_plans
 from apportion.core.quantities import NUMBER_MAX, period_text, shown
 from apportion.core.rule import Domain, Place, Rule, RuleSet
+from apportion.core.rule_edge import finish_rules
 from apportion.core.rule_entry import DEADLINE_NS_DEFAULT, Defaults, read_deadline, read_rule
 from apportion.core.rule_fields import Section
 from apportion.core.rule_limit import Costs, read_cost
 from apportion.core.rule_match import name_problem
-from apportion.core.rules_vocabulary import DEFAULTS, RULE, RULE_LATER, TOP, TOP_LATER, unknown
+from apportion.core.rule_stages import missing_edges_max
+from apportion.core.rules_vocabulary import DEFAULTS, RULE, RULE_LATER, TOP, TOP_LATER
+from apportion.core.tenancy import REFUSE
+from apportion.core.tenancy_file import TABLE, TenancyDraft
+from apportion.core.time_zones import zone_problem
 
 VERSION = 1
 """The version of the format that this program reads."""
@@ -45,8 +50,6 @@ EDGES_MAX_MAX = 100_000
 PROBLEMS_MAX = 500
 """Problems of one report; after so many the file is something else than a rules file."""
 
-_ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+){0,3}")
-
 
 @dataclass(slots=True)
 class _Draft:
@@ -55,6 +58,10 @@ class _Draft:
     rules: list[Rule] = field(default_factory=list)
     names: dict[str, Place] = field(default_factory=dict)
     edges_max: tuple[int, Place] | None = None
+    entries: dict[str, MappingNode] = field(default_factory=dict)
+    late: list[tuple[Section, MappingNode, Defaults]] = field(default_factory=list)
+    limit_names: dict[str, str] = field(default_factory=dict)
+    tenancy: TenancyDraft = field(default_factory=TenancyDraft)
 
 
 def parse_rules(texts: Sequence[tuple[str, str]]) -> RuleSet:
@@ -66,18 +73,31 @@ def parse_rules(texts: Sequence[tuple[str, str]]) -> RuleSet:
     if len(texts) > FILES_MAX:
         problems.append(Problem(Place("rules", 1), f"there are {len(texts)} rules files, the most is {FILES_MAX}"))
     ordered = sorted(texts) if len(texts) <= FILES_MAX else []
+    tables = {name: text for name, text in ordered if name.endswith(TABLE)}
+    ordered = [(name, text) for name, text in ordered if name not in tables]
+    reports: list[list[Problem]] = []
     for former, (name, text) in zip([("", ""), *ordered], ordered, strict=False):
         if former[0] == name and len(ordered) > 1:
             problems.append(Problem(Place(name, 1), "two rules files have this name"))
-        found: list[Problem] = []
-        _read_file(name, text, drafts, found)
+        reports.append([])
+        _read_file(name, text, drafts, tables, reports[-1])
+    tenancies = {name: draft.tenancy.finish(problems) for name, draft in drafts.items()}
+    for domain, draft in drafts.items():
+        _read_late(draft, domain)
+    for found in reports:
         problems += sorted(found, key=lambda problem: problem.place.line)
     for draft in drafts.values():
+        problems += missing_edges_max(draft.rules, draft.edges_max[0] if draft.edges_max else None)
+        draft.rules = finish_rules(draft.rules, draft.edges_max[0] if draft.edges_max else None, problems)
         problems += _find_duplicates(draft)
     if problems:
-        raise RulesError(_bounded(problems))
+        raise RulesError(_bounded(list(dict.fromkeys(problems))))  # what is wrong with a rule on several plans, once
     domains = {
-        name: Domain(name, tuple(draft.rules), draft.edges_max[0] if draft.edges_max else None)
+        name: Domain(
+            name,
+            made_one(draft.rules, tenancies[name], draft.limit_names),
+            draft.edges_max[0] if draft.edges_max else None,
+        )
         for name, draft in sorted(drafts.items())
     }
     return RuleSet(domains, digest_of(texts))
@@ -104,7 +124,9 @@ def digest_of(texts: Sequence[tuple[str, str]]) -> str:
     return digest.hexdigest()
 
 
-def _read_file(file: str, text: str, drafts: dict[str, _Draft], problems: list[Problem]) -> None:
+def _read_file(
+    file: str, text: str, drafts: dict[str, _Draft], tables: Mapping[str, str], problems: list[Problem]
+) -> None:
     """Read one file into the draft of its domain."""
     root = read_document(file, text, problems)
     if root is None:
@@ -121,6 +143,7 @@ def _read_file(file: str, text: str, drafts: dict[str, _Draft], problems: list[P
     # A file whose domain cannot be read is still read to its end, for the sake of the report.
     draft = drafts.setdefault(domain, _Draft()) if domain else _Draft()
     _read_edges_max(top, draft)
+    draft.tenancy.read(top, tables)
     defaults = _read_defaults(top)
     items = top.items("rules", "a list of rules", RULES_MAX)
     if not top.has("rules"):
@@ -131,9 +154,10 @@ def _read_file(file: str, text: str, drafts: dict[str, _Draft], problems: list[P
         if len(problems) > PROBLEMS_MAX:
             break
         _read_rule_item(top, index, item, domain or "", draft, defaults)
-    if len(draft.rules) > RULES_MAX:
-        top.refuse("rules", f"the domain has {len(draft.rules)} rules with these, the most is {RULES_MAX}")
+    if (count := len(draft.rules) + len(draft.late)) > RULES_MAX:
+        top.refuse("rules", f"the domain has {count} rules with these, the most is {RULES_MAX}")
         draft.rules.clear()
+        draft.late.clear()
 
 
 def _read_rule_item(top: Section, index: int, item: Node, domain: str, draft: _Draft, defaults: Defaults) -> None:
@@ -151,9 +175,39 @@ def _read_rule_item(top: Section, index: int, item: Node, domain: str, draft: _D
         if first := draft.names.get(name):
             rule.refuse("name", f"the name {shown(name)} is taken by the rule at {first}; names are unique in a domain")
         draft.names.setdefault(name, rule.place())
+        draft.entries.setdefault(name, item)
+    if is_candidate(item) or from_plan(item) is not None:  # what it is of may come later
+        draft.late.append((rule, item, defaults))
+        return
     built = read_rule(rule, domain, defaults)
     if built is not None:
         draft.rules.append(built)
+
+
+def _read_late(draft: _Draft, domain: str) -> None:
+    """Read what refers to other parts of the domain, once all of them are known: rules of plans, then candidates."""
+    for own, item, defaults in sorted(draft.late, key=lambda each: is_candidate(each[1])):
+        whole: MappingNode | None = item
+        if is_candidate(item):
+            good = {rule.name for rule in draft.rules}
+            whole = read_candidate(own, item, draft.entries, good.__contains__)
+        if whole is not None:
+            draft.rules += _read_whole(draft, own, whole, partial(read_rule, domain=domain, defaults=defaults))
+
+
+def _read_whole(draft: _Draft, own: Section, whole: MappingNode, read: Callable[[Section], Rule | None]) -> list[Rule]:
+    """The rule of an entry, on each plan where its limit is from one."""
+    named = from_plan(whole)
+    if named is None:
+        rule = read(Section(own.file, own.path, whole, RULE, RULE_LATER, own.problems))
+        return [rule] if rule is not None else []
+    if draft.tenancy.wrong:  # reported, and every rule would say it again
+        return []
+    refuses = draft.tenancy.unlisted is not None and draft.tenancy.unlisted[0] == REFUSE
+    rules = read_for_plans(own, whole, draft.tenancy.plans, refuses, read)
+    if rules:
+        draft.limit_names[rules[0].name] = getattr(named, "text", "")
+    return rules
 
 
 def _check_version(top: Section) -> None:
@@ -194,19 +248,8 @@ def _read_edges_max(top: Section, draft: _Draft) -> None:
 def _check_time_zone(top: Section) -> None:
     """No limit of this version follows a calendar, so the zone only has to be one."""
     zone = top.text("time_zone", "a time zone such as UTC or Europe/Berlin")
-    if zone is None or zone == "UTC":
-        return
-    known = _time_zones()
-    if not _ZONE.fullmatch(zone):
-        top.refuse("time_zone", f"found {shown(zone)}, a time zone such as UTC or Europe/Berlin is meant")
-    elif known and zone not in known:
-        top.refuse("time_zone", unknown(zone, known))
-
-
-@cache
-def _time_zones() -> tuple[str, ...]:
-    """The names this machine knows; none where it has no database of zones."""
-    return tuple(sorted(available_timezones()))
+    if zone is not None and (wrong := zone_problem(zone)):
+        top.refuse("time_zone", wrong)
 
 
 def _read_defaults(top: Section) -> Defaults:
@@ -227,16 +270,20 @@ def _find_duplicates(draft: _Draft) -> list[Problem]:
     seen: dict[object, Rule] = {}
     shapes: dict[tuple[str, ...], set[Shape]] = {}
     total = 0
+    counted: set[str] = set()  # a rule is the same entry of the matcher on every plan
     for rule in sorted(draft.rules, key=lambda rule: (rule.place.file, rule.place.line)):
         names = tuple(name for name, _ in rule.match)
         period_ns = rule.limit.period_ns if isinstance(rule.limit, RateLimit) else None
         firsts = []
         for shape, texts in entries(rule):
-            total += 1
+            total += rule.name not in counted
             shapes.setdefault(names, set()).add(shape)
-            first = seen.setdefault((names, shape, texts, frozenset(rule.key), period_ns), rule)
+            if rule.shadow or rule.unlisted:  # it tries another limit on the same requests; it has none
+                continue
+            first = seen.setdefault((names, shape, texts, frozenset(rule.key), period_ns, rule.counts, rule.plan), rule)
             if first is not rule and first not in firsts:
                 firsts.append(first)
+        counted.add(rule.name)
         problems += [Problem(rule.place, _duplicate_text(first, period_ns)) for first in firsts]
         if total > ENTRIES_MAX:
             problems.append(
@@ -253,7 +300,7 @@ def _duplicate_text(first: Rule, period_ns: int | None) -> str:
     kind = "no limit" if period_ns is None else f"a rate per {period_text(period_ns)}"
     return (
         f"duplicate of the rule {shown(first.name)} at {first.place}: both apply to the same requests, with the same "
-        f"key and {kind}; keep one, or give them different matches, keys or periods"
+        f"key and {kind}, of {first.counts}; keep one, or give them different matches, keys, periods or counts"
     )
 
 

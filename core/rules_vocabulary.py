@@ -10,42 +10,70 @@ from difflib import SequenceMatcher, get_close_matches
 
 from apportion.core.quantities import shown
 
-TOP = ("version", "domain", "edges_max", "time_zone", "defaults", "rules")
-TOP_LATER = ("plans", "tenants", "unlisted_tenants", "contracts", "envoys_max")
+TOP = ("version", "domain", "edges_max", "time_zone", "defaults", "plans", "tenants", "unlisted_tenants", "rules")
+TOP_LATER = ("contracts", "envoys_max")
 
 DEFAULTS = ("deadline", "cost")
 
-RULE = ("name", "match", "key", "limit", "enforce", "when_unavailable", "deadline", "cost", "exact")
-RULE_LATER = (
-    "at_each_edge",
+RULE = (
+    "name",
+    "match",
+    "key",
+    "limit",
+    "enforce",
+    "when_unavailable",
+    "deadline",
+    "cost",
+    "exact",
+    "shadow",
     "candidate_for",
-    "colocate",
+    "candidate_for",
+    "slack",
+    "at_each_edge",
+    "wrong_costs",
     "counts",
+)
+CANDIDATE_INHERITS = ("match", "key", "enforce", "exact", "counts")
+"""Fields of a rule that its candidates take from it and may not have themselves."""
+
+RULE_LATER = (
+    "colocate",
     "durability",
     "fair_by",
     "on_counter_loss",
     "priority",
-    "shadow",
-    "slack",
-    "wrong_costs",
 )
 
-LIMIT = ("rate", "burst", "unlimited")
-LIMIT_LATER = ("quota", "anchor", "from_plan", "time_zone", "week_starts_on", "month_starts_on")
+LIMIT = ("rate", "burst", "unlimited", "from_plan")
+LIMIT_LATER = ("allowance", "quota", "anchor", "time_zone", "week_starts_on", "month_starts_on")
 
 COST = ("default", "max")
 
-ENFORCE_LATER = ("edge", "edge+region")
-FALLBACKS_LATER = ("keep_share", "fair_share", "allow")
+ENFORCE_LATER = ()
 
 HOW_TO_CHOOSE_ENFORCE = (
     "missing, and there is no default because choosing it is the design: what does it cost to be wrong for a few "
     "seconds at every location at once? a noisy graph: `edge`; a bill, a broken promise or an overwhelmed service: "
-    "`edge+region` or `region`; never over, but no crossing per request: `lease`. This version has `lease` and `region`"
+    "`edge+region` or `region`; never over, but no crossing per request: `lease`"
+)
+HOW_TO_CHOOSE_AT_THE_EDGE = (
+    "missing, and there is no default because choosing it is the design: how much may each edge admit by itself? "
+    "`at_each_edge: 50/s` needs nobody and lets as many times that pass as there are edges; `slack: 10%` follows "
+    "demand and lets all edges together pass so much more than the limit"
+)
+HOW_TO_CHOOSE_WRONG_COSTS = (
+    "missing, and there is no default because choosing it is the design: what does it cost when an `edge` rule is "
+    "exceeded for a few seconds? a noisy graph: `noise`; a service that may be overwhelmed: `overload`; money or a "
+    "broken promise: `money`, and then `edge` is the wrong way to enforce it"
+)
+HOW_TO_CHOOSE_EDGES_MAX = (
+    "needs `edges_max` at the top of the file: how many edges there may be is part of what each may admit, and of the "
+    "bound; the region refuses one more"
 )
 HOW_TO_CHOOSE_WHEN_UNAVAILABLE = (
     "missing, and there is no default because choosing it is the design: what happens while the region cannot be "
-    "reached? protecting something fragile usually ends in deny, a courtesy usually in allow. This version has `[deny]`"
+    "reached? protecting something fragile usually ends in deny, a courtesy usually in allow; before that, stages "
+    "may spend a share, such as [keep_share for 30s, fair_share for 5m, deny]"
 )
 NONE_ZERO_UNLIMITED = (
     "none, zero and unlimited are three different things: {rate: 100/s} allows so much, {rate: 0/s} refuses "
@@ -79,3 +107,12 @@ def unknown(found: str, known: tuple[str, ...], later: tuple[str, ...] = ()) -> 
     nearest = max(known, key=lambda name: SequenceMatcher(None, found[:100], name).ratio())
     listed = f", known here: {', '.join(known)}" if len(known) <= LISTED_MAX else ""
     return f"unknown: {shown(found)}; the nearest known name is `{nearest}`{listed}"
+
+
+def nearest(found: str, names: tuple[str, ...]) -> str:
+    """The sentence for a name that the file itself should have given, such as that of a rule."""
+    close = get_close_matches(found[:100], names, n=1)
+    if close:
+        return f"which there is none of; did you mean {shown(close[0])}?"
+    listed = ", ".join(map(shown, names[:LISTED_MAX])) + (" and others" if len(names) > LISTED_MAX else "")
+    return f"which there is none of; there is {listed}" if names else "which there is none of"

@@ -8,7 +8,7 @@ of exactly that instant. Nothing here changes a bucket.
 from __future__ import annotations
 
 from apportion.core.bucket import retry_after_ns
-from apportion.core.decision import Decision, Reason, Verdict
+from apportion.core.decision import Decision, Reason, Verdict, never
 from apportion.core.limit import ceil_div
 from apportion.core.plans import Part
 
@@ -63,7 +63,7 @@ def verdict_of(part: Part, cost: int, backlog: int, charged: bool, late_ns: int 
     wait_ns: int | None = 0
     reason = None
     if not allowed and cost > part.cost_max:
-        wait_ns, reason = None, Reason.IMPOSSIBLE
+        wait_ns, reason = None, never(part.rule)
     elif not allowed:
         left_ns = retry_after_ns(part.limit, backlog, cost)
         assert left_ns, "what does not fit now, and is not impossible, fits later"

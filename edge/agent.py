@@ -7,7 +7,7 @@ rules that need one, then commit or release; a denied or peeked request charges 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
 
 from apportion.core.decision import Decision
@@ -31,19 +31,22 @@ from apportion.core.messages import (
 from apportion.core.request import Application
 from apportion.core.rule import RuleSet
 from apportion.edge import verdicts as say
-from apportion.edge.crossing import RETRY_NS, Crossings, unanswered
-from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled
+from apportion.edge.crossing import RETRY_NS, unanswered
+from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled, Shadowed
+from apportion.edge.fallback import Fallbacks
 from apportion.edge.holding import Holding
 from apportion.edge.holdings import Holdings
+from apportion.edge.kept import Kept
+from apportion.edge.lanes import Lanes
 from apportion.edge.part import Part
 from apportion.edge.reporting import LATEST_NS, Reports, columns, encode
 from apportion.edge.requests import Requests
+from apportion.edge.ruling import Load, Ruling
+from apportion.edge.shadows import Shadows
 from apportion.edge.ticket import Ticket
 
 SILENT_NS = 1_500_000_000
 """A stream on which nothing was heard for so long is given up."""
-
-Load = Callable[[Rules], RuleSet]
 
 
 class Agent:
@@ -54,23 +57,55 @@ class Agent:
         self.location = location
         self.incarnation = incarnation
         self.clock = EpochClock()
-        self.rules: Rules | None = None
-        self.matchers: dict[str, Matcher] = {}
-        self._load = load
+        self._ruling = Ruling(load)
         self._stream = 0
         self._attached = False
         self._heard_ns = 0
         self._epoch: int | None = None
         self._holdings = Holdings(self.clock)
-        self._crossings = Crossings()
+        self._crossings = Lanes()
         self._reports = Reports()
-        self._requests = Requests(self.clock, self._holdings, self._reports)
+        self.fallbacks = Fallbacks(self.clock, self._holdings, self._reports)
+        self._requests = Requests(self.clock, self._holdings, self._reports, self.fallbacks)
         self._tickets = count(1)
+        self._shadows = Shadows(self._requests, self._crossings, self._tickets)
+
+    @property
+    def rules(self) -> Rules | None:
+        """The rules that the region sent last, None before the first."""
+        return self._ruling.rules
+
+    @property
+    def matchers(self) -> dict[str, Matcher]:
+        """What requests are matched by now, by domain."""
+        return self._ruling.matchers
 
     @property
     def ready(self) -> bool:
-        """Whether the region has been heard on the present stream and rules are in force."""
-        return self._attached and self.rules is not None
+        """Whether rules are in force: while the region is away, they say what happens."""
+        return self.rules is not None
+
+    @property
+    def attached(self) -> bool:
+        """Whether the region has been heard on the present stream."""
+        return self._attached
+
+    def boot(self, kept: Kept, ruleset: RuleSet, now_ns: int) -> None:
+        """Begin with what was kept for the case that the region is away; the region's own word replaces it."""
+        assert self.rules is None, "only before the region was heard"
+        self._ruling.begin(kept.rules, ruleset)
+        self._holdings.restore(dict(kept.slices))
+        self.fallbacks.boot(kept.silent_ns, now_ns)
+        self.clock.begin_provisionally(now_ns)
+        self._roll(now_ns)
+
+    def keep(self, now_ns: int) -> Kept | None:
+        """What a later process of this edge would boot with; None before the first rules."""
+        epoch = self._roll(now_ns)
+        if self.rules is None or epoch is None:
+            return None
+        slices = self._holdings.last_slices(epoch)
+        return Kept(self.edge, self.rules, tuple(slices.items()), self.fallbacks.silent_ns(now_ns))
 
     @property
     def holdings(self) -> int:
@@ -89,10 +124,22 @@ class Agent:
             return Decision(True, ())
         if epoch is None:
             return say.unavailable(applications)
+        enforced = tuple(each for each in applications if not each.rule.shadow)
+        if len(enforced) == len(applications):
+            return self._ask(applications, epoch, now_ns, peek)
+        answer = self._ask(enforced, epoch, now_ns, peek)
+        if isinstance(answer, Ticket):
+            answer.applications = applications
+            return answer
+        return self._shadows.complete(applications, answer, peek, self._attached, epoch, now_ns)
+
+    def _ask(self, applications: tuple[Application, ...], epoch: int, now_ns: int, peek: bool) -> Decision | Ticket:
+        """`ask` for rules of which none is a shadow."""
         parts = self._requests.check(applications, epoch, now_ns)
         crosses = any(part.crosses for part in parts)
         if crosses and not self._attached and not any(part.refused for part in parts):
-            self._leave_unanswered(parts)
+            self._leave_unanswered(parts, peek, now_ns)
+            crosses = False
         if any(part.refused for part in parts):
             return self._requests.refuse(parts, peek, epoch, now_ns)
         if not peek:
@@ -103,6 +150,17 @@ class Agent:
         ticket = Ticket(next(self._tickets), parts, peek, epoch, deadline)
         self._crossings.add(ticket)
         return ticket
+
+    def fall_back(self, applications: tuple[Application, ...], now_ns: int, peek: bool = False) -> Decision:
+        """Answer as if nobody who may decide did, each rule by its stage: for a fault of this program (design 4.1)."""
+        epoch = self._roll(now_ns)
+        enforced = tuple(each for each in applications if not each.rule.shadow)
+        if epoch is None or len(enforced) < len(applications):
+            return say.unavailable(applications)
+        parts = self._requests.unchecked(enforced, epoch)
+        self._leave_unanswered(parts, peek, now_ns)
+        finish = self._requests.refuse if any(part.refused for part in parts) else self._requests.admit
+        return finish(parts, peek, epoch, now_ns)
 
     # --- events
 
@@ -123,8 +181,9 @@ class Agent:
             commands += [*self._lost(now_ns), Reconnect("nothing heard for 1.5 s")]
         if self._attached and epoch is not None:
             commands += self._report(epoch, now_ns)
-            acquire = self._crossings.depart(self._stream, self.clock.left_ns(now_ns), now_ns)
-            if acquire is not None:
+            if (acknowledgement := self._ruling.acknowledgement()) is not None:
+                commands.append(Send(acknowledgement))
+            for acquire in self._crossings.depart(self._stream, self.clock.left_ns(now_ns), now_ns):
                 self._reports.cross()
                 commands.append(Send(acquire))
         return commands
@@ -144,7 +203,7 @@ class Agent:
         commands: list[Command] = [self._unavailable(ticket, now_ns) for ticket in list(self._crossings.tickets())]
         if not self._attached or epoch is None:
             return commands
-        by_quota = {holding.quota: holding for holding in self._holdings if holding.stream == self._stream}
+        by_quota = {holding.quota: holding for holding in self._holdings if self._returns(holding)}
         for label, units in self._holdings.surrender(epoch).items():
             given = [(by_quota[quota], each) for quota, each in units.items() if each and quota in by_quota]
             if given:
@@ -154,13 +213,17 @@ class Agent:
         self._attached = False
         return [*commands, Send(Leave())]
 
+    def _returns(self, holding: Holding) -> bool:
+        """Whether what is left of it is of use to the region: it has a pool of the quota, and knows it by our name."""
+        return holding.rule.divided and holding.stream == self._stream
+
     def _connected(self, now_ns: int) -> list[Command]:
         self._stream += 1
         self._heard_ns = now_ns
         self._holdings.new_stream()
         self._reports.new_stream()
-        version = self.rules.version if self.rules else 0
-        return [Send(Hello(self.edge, self.location, self.incarnation, self.clock.known or 0, version))]
+        self._ruling.new_stream()
+        return [Send(Hello(self.edge, self.location, self.incarnation, self.clock.known or 0, self._ruling.version))]
 
     def _lost(self, now_ns: int) -> list[Command]:
         was, self._attached = self._attached, False
@@ -176,8 +239,14 @@ class Agent:
                 return self._welcomed(rules, tick, now_ns)
             case Tick():
                 self._observe(message, now_ns)
-            case Slices() if self.rules is not None and message.rules_version == self.rules.version:
-                self._holdings.receive(message, self._roll(now_ns) or 0)
+            case Rules() if self._attached:
+                return list(self._ruling.take(message))
+            case Slices() if self._ruling.accepts(message.rules_version):
+                epoch = self._roll(now_ns) or 0
+                self._ruling.plan_named(message.epoch, message.rules_version)
+                self._ruling.reach(epoch)
+                if message.generation:  # else nobody divided the epoch
+                    self._holdings.receive(message, epoch)
             case AcquireAnswer():
                 self._observe(message.tick, now_ns)
                 return self._answered(message, now_ns)
@@ -190,27 +259,27 @@ class Agent:
 
     def _welcomed(self, rules: Rules, tick: Tick, now_ns: int) -> list[Command]:
         self._observe(tick, now_ns)
-        if self.rules is None or rules.texts != self.rules.texts:
-            try:
-                ruleset = self._load(rules)
-            except RulesError as error:  # a region of another version; the rules at hand, if any, stay in force
-                note = Note("error", "rules_refused", (("rules_version", rules.version), ("reason", str(error))))
-                return [note, *self._lost(now_ns), Reconnect("rules refused")]
-            self.matchers = {name: Matcher(domain) for name, domain in ruleset.domains.items()}
-            self._holdings.clear()
-            self._reports.forget()
-        self.rules = rules
+        try:
+            notes = self._ruling.take(rules)
+        except RulesError as error:  # a region of another version, and no rules at hand
+            note = Note("error", "rules_refused", (("rules_version", rules.version), ("reason", str(error))))
+            return [note, *self._lost(now_ns), Reconnect("rules refused")]
         self._attached = True
-        return [Note("info", "region_attached", (("rules_version", rules.version), ("epoch", tick.epoch)))]
+        return [*notes, Note("info", "region_attached", (("rules_version", rules.version), ("epoch", tick.epoch)))]
 
     def _observe(self, tick: Tick, now_ns: int) -> None:
+        former = self.clock.provisional_epoch(now_ns)
         self.clock.observe(tick.epoch, tick.left_ns, now_ns)
+        if former is not None:
+            self._reports.relabel((self.clock.known or former) - former)
+        self.fallbacks.hear(now_ns)
         self._roll(now_ns)
 
     def _roll(self, now_ns: int) -> int | None:
         epoch = self.clock.now(now_ns)
         if epoch is not None and epoch != self._epoch:
             self._epoch = epoch
+            self._ruling.reach(epoch)
             self._reports.started(epoch)
             self._holdings.forget_idle(min(epoch, self._reports.oldest_epoch() or epoch), now_ns)
         return epoch
@@ -218,12 +287,13 @@ class Agent:
     # --- crossings
 
     def _answered(self, message: AcquireAnswer, now_ns: int) -> list[Command]:
-        sent_ns = self._crossings.in_flight.sent_ns if self._crossings.in_flight else now_ns
+        sent_ns = self._crossings.sent_ns(message) or now_ns
         commands: list[Command] = []
         asked: dict[int, Holding] = {}
-        for holding, cost, member in self._crossings.told(message):
-            asked[holding.id] = holding
-            holding.learn(member, cost, sent_ns, now_ns)
+        for part, member in self._crossings.told(message):
+            asked[part.held.id] = part.held
+            if part.held.rule is part.application.rule:  # else it was asked by rules that are no longer in force
+                part.held.learn(member, part.application.cost, sent_ns, now_ns)
         for ticket, group, after in self._crossings.arrive(message):
             outcome = unanswered(group)
             if after is None and outcome is Outcome.NO_PLAN:
@@ -238,7 +308,7 @@ class Agent:
                 asked[lent.quota].lend(lent.epoch, lent.units)
         return commands
 
-    def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, now_ns: int) -> Settled:
+    def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, now_ns: int) -> Settled | Shadowed:
         """The region decided: commit, or release what was reserved here."""
         charged = after is not None and not ticket.peek
         for part, member in zip(ticket.crossing, group.members, strict=True):
@@ -248,20 +318,28 @@ class Agent:
                 self._reports.spend(part.held, member.epoch, cost)
         return self._settle(ticket, now_ns)
 
-    def _unavailable(self, ticket: Ticket, now_ns: int) -> Settled:
+    def _unavailable(self, ticket: Ticket, now_ns: int) -> Settled | Shadowed:
         """Nobody decided in time."""
-        self._leave_unanswered(ticket.crossing)
+        self._leave_unanswered(ticket.crossing, ticket.peek, now_ns)
         return self._settle(ticket, now_ns)
 
-    def _leave_unanswered(self, parts: Sequence[Part]) -> None:
+    def _leave_unanswered(self, parts: Sequence[Part], peek: bool, now_ns: int) -> None:
+        """Let each rule's stage answer what the region did not; what passes is spent when the request is admitted."""
+        epoch = self._roll(now_ns) or 0
         for part in parts:
             if part.crosses:
-                part.verdict = say.unanswered(part.application)
+                self.fallbacks.answer(part, peek, epoch, now_ns)
 
-    def _settle(self, ticket: Ticket, now_ns: int) -> Settled:
+    def _settle(self, ticket: Ticket, now_ns: int) -> Settled | Shadowed:
         ticket.settled = True
         finish = self._requests.refuse if any(part.refused for part in ticket.parts) else self._requests.admit
-        return Settled(ticket.number, finish(ticket.parts, ticket.peek, ticket.epoch, now_ns))
+        decision = finish(ticket.parts, ticket.peek, ticket.epoch, now_ns)
+        if ticket.shadow:
+            return Shadowed(decision.verdicts[0])
+        if ticket.applications:
+            epoch = self.clock.now(now_ns) or ticket.epoch
+            decision = self._shadows.complete(ticket.applications, decision, ticket.peek, self._attached, epoch, now_ns)
+        return Settled(ticket.number, decision)
 
     def _expire(self, now_ns: int) -> list[Command]:
         late = [ticket for ticket in self._crossings.tickets() if ticket.deadline_ns <= now_ns]
@@ -273,7 +351,7 @@ class Agent:
         """Close each epoch that has ended once nothing of it waits, at the latest 0.3 s after its end, and send."""
         opened = self._reports.open_epoch
         if opened is not None and opened < epoch:
-            waits = any(ticket.epoch < epoch for ticket in self._crossings.tickets())
+            waits = any(ticket.epoch < epoch and not ticket.shadow for ticket in self._crossings.tickets())
             if not waits or epoch - opened > 1 or now_ns - self.clock.start_ns(epoch) >= LATEST_NS:
                 self._reports.close(epoch - 1)
         return [Send(encode(pending, self._stream)) for pending in self._reports.to_send(now_ns)]

@@ -52,7 +52,7 @@ class Answer:
     def of_descriptor(self, index: int) -> Decision:
         """What the rules that descriptor `index` hit say of it, whatever others say."""
         own = tuple(verdict for verdict, hit in zip(self.decision.verdicts, self.hits, strict=True) if index in hit)
-        return Decision(all(verdict.allowed for verdict in own), own)
+        return Decision(all(verdict.allowed or verdict.shadow for verdict in own), own)
 
 
 def find_matcher(decider: Decider, domain: str) -> Matcher:

@@ -19,8 +19,9 @@ import structlog
 from apportion.core.decision import Decision, Reason
 from apportion.core.errors import InputError, ProtocolError
 from apportion.core.plans import shown_value
+from apportion.core.request import Cost
 from apportion.edge.asking import MESSAGE_BYTES_MAX
-from apportion.edge.limiter import Limiter, checked_cost
+from apportion.edge.limiter import Limiter, checked_costs
 from apportion.edge.limiter_answer import from_response
 from apportion.listening import check_address
 from apportion.proto.v1 import limiter_pb2, limiter_pb2_grpc
@@ -100,7 +101,7 @@ class ConnectedLimiter(Limiter):
         self._closed = False
 
     def decide(
-        self, request: Mapping[str, str], cost: int | None = None, domain: str | None = None, peek: bool = False
+        self, request: Mapping[str, str], cost: Cost = None, domain: str | None = None, peek: bool = False
     ) -> Decision:
         """Whether `request` may pass, by the agent's rules; charged if it may. Arguments are those of `Limiter.decide`.
 
@@ -114,7 +115,7 @@ class ConnectedLimiter(Limiter):
         return self._told(response, domain)
 
     async def decide_async(
-        self, request: Mapping[str, str], cost: int | None = None, domain: str | None = None, peek: bool = False
+        self, request: Mapping[str, str], cost: Cost = None, domain: str | None = None, peek: bool = False
     ) -> Decision:
         """As `decide`, without blocking the event loop."""
         message = _message(request, cost, domain)
@@ -190,10 +191,10 @@ class ConnectedLimiter(Limiter):
         return self._away
 
 
-def _message(request: Mapping[str, str], cost: int | None, domain: str | None) -> limiter_pb2.DecideRequest:
+def _message(request: Mapping[str, str], cost: Cost, domain: str | None) -> limiter_pb2.DecideRequest:
     """A question as a message. InputError names what is wrong with it."""
     if cost is not None:
-        cost = checked_cost(cost)
+        cost = checked_costs(cost)
     if not isinstance(request, Mapping):
         raise InputError(f"a request is a mapping of dimensions to texts, not {shown_value(request)}")
     pairs: Iterable[tuple[object, object]] = request.items()
@@ -203,7 +204,10 @@ def _message(request: Mapping[str, str], cost: int | None, domain: str | None) -
     if domain is not None and not isinstance(domain, str):
         raise InputError(f"domain is a text, not {shown_value(domain)}")
     try:
-        descriptor = limiter_pb2.Descriptor(dimensions=dict(request), cost=cost)
+        if cost is None or isinstance(cost, int):
+            descriptor = limiter_pb2.Descriptor(dimensions=dict(request), cost=cost)
+        else:
+            descriptor = limiter_pb2.Descriptor(dimensions=dict(request), costs=cost)
         message = limiter_pb2.DecideRequest(domain=domain or "", descriptors=[descriptor])
     except (ValueError, UnicodeError) as error:
         raise InputError(f"a dimension or the domain is not UTF-8 text: {error}") from error

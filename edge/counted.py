@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from typing import Protocol, runtime_checkable
 
-from apportion.core.decision import Decision
+from apportion.core.decision import Decision, Verdict
 from apportion.core.match import Matcher
 from apportion.core.request import Application
 from apportion.edge.counts import Counts
 from apportion.edge.decider import Decider
 
 
+@runtime_checkable
+class Shadowing(Protocol):
+    """A decider that tells later what shadow rules say that no decision waited for."""
+
+    shadowed: Callable[[Verdict], object]
+
+
 class Counted:
-    """Passes everything on to `decider` and counts what it answers in `counts`."""
+    """Passes everything on to `decider` and counts what it answers in `counts`, and what its shadow rules say later."""
 
     def __init__(self, decider: Decider) -> None:
         self.counts = Counts()
         self._decider = decider
+        if isinstance(decider, Shadowing):
+            decider.shadowed = self.counts.shadowed
 
     @property
     def ready(self) -> bool:

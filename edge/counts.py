@@ -23,15 +23,18 @@ _BOUNDS_NS = [round(bound * _NS) for bound in SECONDS_BOUNDS]
 
 
 class RuleCounts:
-    """Units of one rule since the start: offered = admitted + all of `denied`. `degraded` counts requests."""
+    """Units of one rule since the start: offered = admitted + all of `denied` and `would_deny`. `degraded` counts
+    requests. `would_deny`: what a shadow rule would have refused.
+    """
 
-    __slots__ = ("admitted", "degraded", "denied", "offered")
+    __slots__ = ("admitted", "degraded", "denied", "offered", "would_deny")
 
     def __init__(self) -> None:
         self.offered = 0
         self.admitted = 0
         self.degraded = 0
         self.denied: dict[tuple[Reason | None, Scope], int] = {}
+        self.would_deny: dict[tuple[Reason | None, Scope], int] = {}
 
 
 class Counts:
@@ -54,19 +57,28 @@ class Counts:
         if peek:
             self.peeks += 1
             return
-        allowed = decision.allowed
         for verdict in decision.verdicts:
-            counts = self.rules.get((verdict.rule.domain, verdict.rule.name))
-            if counts is None:
-                counts = self._begin(verdict)
-            counts.offered += verdict.cost
-            if verdict.degraded:
-                counts.degraded += 1
-            if allowed:
-                counts.admitted += verdict.cost
-            else:
-                why = (verdict.reason, verdict.scope)
-                counts.denied[why] = counts.denied.get(why, 0) + verdict.cost
+            if verdict.reason is not Reason.PENDING:
+                self._count(verdict, decision.allowed)
+
+    def shadowed(self, verdict: Verdict) -> None:
+        """Count what a shadow rule says that was pending in its decision, which let the request pass."""
+        self._count(verdict, allowed=True)
+
+    def _count(self, verdict: Verdict, allowed: bool) -> None:
+        counts = self.rules.get((verdict.rule.domain, verdict.rule.name))
+        if counts is None:
+            counts = self._begin(verdict)
+        counts.offered += verdict.cost
+        if verdict.degraded:
+            counts.degraded += 1
+        if allowed and (verdict.allowed or not verdict.shadow):
+            counts.admitted += verdict.cost
+            return
+        # Of a request that another rule refused, a shadow rule that would have refused it too says why, as others do.
+        refused = counts.would_deny if verdict.shadow and not verdict.allowed else counts.denied
+        why = (verdict.reason, verdict.scope)
+        refused[why] = refused.get(why, 0) + verdict.cost
 
     def _begin(self, verdict: Verdict) -> RuleCounts:
         if len(self.rules) >= RULES_MAX:

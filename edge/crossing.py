@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from apportion.core.messages import Acquire, AcquireAnswer, Group, GroupAnswer, Member, MemberAnswer, Outcome
 from apportion.edge.holding import Holding
 from apportion.edge.holdings import declare
+from apportion.edge.part import Part
 from apportion.edge.ticket import Ticket
 
 GROUPS_MAX = 1_024
@@ -31,12 +32,13 @@ class InFlight:
 
 
 class Crossings:
-    """Tickets that wait to cross, and the one crossing under way."""
+    """Tickets that wait to cross, and the one crossing under way. Crossings are numbered `step` apart after `first`."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 0, step: int = 1) -> None:
         self.waiting: list[Ticket] = []
         self.in_flight: InFlight | None = None
-        self._numbers = 0
+        self._numbers = first
+        self._step = step
 
     def add(self, ticket: Ticket) -> None:
         """Let a ticket wait for the next crossing."""
@@ -65,7 +67,7 @@ class Crossings:
         self.waiting = later
         if not groups:
             return None
-        self._numbers += 1
+        self._numbers += self._step
         self.in_flight = InFlight(self._numbers, tuple(map(tuple, groups.values())), now_ns)
         waits: dict[Holding, int] = {}
         for group in groups.values():
@@ -94,15 +96,15 @@ class Crossings:
                 before = 0 if ticket.peek else place
                 yield ticket, group, group.admitted - 1 - before if before < group.admitted else None
 
-    def told(self, answer: AcquireAnswer) -> list[tuple[Holding, int, MemberAnswer]]:
-        """What the answer to the crossing under way says of each holding and cost, whoever still waits for it."""
+    def told(self, answer: AcquireAnswer) -> list[tuple[Part, MemberAnswer]]:
+        """What the answer to the crossing under way says of each part that was asked, whoever still waits for it."""
         flight = self.in_flight
         if flight is None or flight.number != answer.number or len(flight.groups) != len(answer.groups):
             return []
         return [
-            (holding, cost, member)
+            (part, member)
             for tickets, group in zip(flight.groups, answer.groups, strict=True)
-            for (holding, cost), member in zip(tickets[0].members(), group.members, strict=True)
+            for part, member in zip(tickets[0].crossing, group.members, strict=True)
         ]
 
     def lose(self) -> list[Ticket]:

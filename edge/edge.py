@@ -15,19 +15,36 @@ import grpc
 import grpc.aio
 import structlog
 
-from apportion.core.decision import Decision
+from apportion.core.decision import Decision, Verdict
 from apportion.core.match import Matcher
 from apportion.core.messages import Acquire, FromEdge
 from apportion.core.request import Application
 from apportion.edge import verdicts
 from apportion.edge.agent import Agent
 from apportion.edge.decider import Gauges
-from apportion.edge.events import Command, Connected, Event, Lost, Note, Polled, Received, Reconnect, Send, Settled
+from apportion.edge.events import (
+    Command,
+    Connected,
+    Event,
+    Lost,
+    Note,
+    Polled,
+    Received,
+    Reconnect,
+    Send,
+    Settled,
+    Shadowed,
+)
 from apportion.linking import LINK_ERRORS, PAUSE_S, linked, reason_of
 from apportion.proto.v1 import region_pb2, region_pb2_grpc
 from apportion.proto.wire import edge_to_wire, reply_from_wire
 
 log = structlog.get_logger("apportion.edge")
+
+SPREAD_S = 1.0
+"""Over so long the first attempts of many edges are spread, after their start and after a stream that worked was lost:
+when a whole region restarts, or all edges do, no tenth of a second brings many of them (case C31).
+"""
 
 LEAVE_S = 1.0
 """What a leaving edge waits for the region to take its last report."""
@@ -58,11 +75,14 @@ class Edge:
         self._flushing = False
         self._crossings = 0
         self._was_ready = False
+        self._worked = False
         self._readiness = asyncio.Event()
+        self.shadowed: Callable[[Verdict], object] = lambda _: None
+        """Told what shadow rules say that no decision could wait for."""
 
     @property
     def ready(self) -> bool:
-        """Whether a region answers and rules are in force."""
+        """Whether rules are in force: the region's, or those of before while it is away."""
         return self.agent.ready
 
     @property
@@ -83,7 +103,7 @@ class Edge:
             answer = self.agent.ask(applications, self._clock(), peek)
         except Exception:  # our own fault must still be answered (design 4.1), and be seen
             log.exception("decision_failed")
-            return verdicts.unavailable(applications)
+            return self._answer_failure(applications, peek)
         if isinstance(answer, Decision):
             return answer
         future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
@@ -93,6 +113,14 @@ class Edge:
             asyncio.get_running_loop().call_soon(self._flush)
         return future
 
+    def _answer_failure(self, applications: tuple[Application, ...], peek: bool) -> Decision:
+        """What the rules' stages say, for this program has failed; refused if that fails, too."""
+        try:
+            return self.agent.fall_back(applications, self._clock(), peek)
+        except Exception:
+            log.exception("fallback_failed")
+            return verdicts.unavailable(applications)
+
     def gauges(self) -> Gauges:
         """What a scrape sees beside the counts."""
         return Gauges(
@@ -100,6 +128,7 @@ class Edge:
             crossings=self._crossings,
             tickets_waiting=len(self._futures),
             epoch_error_ns=self.agent.clock.error_ns(),
+            stages=dict(self.agent.fallbacks.counts),
         )
 
     async def readiness_changed(self) -> None:
@@ -157,6 +186,8 @@ class Edge:
                 future = self._futures.pop(ticket, None)
                 if future is not None and not future.done():
                     future.set_result(decision)
+            case Shadowed(verdict):
+                self.shadowed(verdict)
             case Reconnect():
                 if self._stream is not None:
                     self._stream.cancel()
@@ -166,8 +197,11 @@ class Edge:
     # --- the stream
 
     async def _keep_attached(self) -> None:
+        pause = pause_s(self._random, worked=True)
         while True:
+            await asyncio.sleep(pause)
             address = next(self._addresses)
+            self._worked = False
             try:
                 await self._attach(address)
             except LINK_ERRORS as error:
@@ -175,7 +209,7 @@ class Edge:
             except Exception:  # our own fault must not cost the link for good
                 log.exception("link_failed", edge=self.agent.edge, region=address)
             self._feed(Lost())
-            await asyncio.sleep(self._random.uniform(*PAUSE_S))
+            pause = pause_s(self._random, self._worked)
 
     async def _attach(self, address: str) -> None:
         async with linked(address) as channel:
@@ -185,6 +219,7 @@ class Edge:
             try:
                 self._feed(Connected())
                 async for reply in stream:
+                    self._worked = True
                     self._feed(Received(reply_from_wire(reply)))
             except asyncio.CancelledError:
                 if asyncio.current_task().cancelling():  # type: ignore[union-attr]
@@ -193,6 +228,11 @@ class Edge:
             finally:
                 self._stream, self._outbox = None, None
                 outbox.put_nowait(None)  # gRPC goes on waiting for messages to send after the peer has ended the stream
+
+
+def pause_s(source: random.Random, worked: bool) -> float:
+    """Seconds until the next attempt to attach: one of many where a stream `worked`, else soon."""
+    return source.uniform(0, SPREAD_S) if worked else source.uniform(*PAUSE_S)
 
 
 async def _requests(outbox: asyncio.Queue[FromEdge | None]) -> AsyncIterator[region_pb2.FromEdge]:

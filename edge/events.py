@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apportion.core.decision import Decision
+from apportion.core.decision import Decision, Verdict
 from apportion.core.messages import FromEdge, ToEdge
 
 
@@ -52,6 +52,13 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
+class Shadowed:
+    """What a shadow rule says that was PENDING in the decision on its request, which did not wait for it."""
+
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
 class Reconnect:
     """Give up the present stream, if any, and open another: to the next replica, after the usual pause."""
 
@@ -67,4 +74,4 @@ class Note:
     fields: tuple[tuple[str, object], ...] = ()
 
 
-Command = Send | Settled | Reconnect | Note
+Command = Send | Settled | Shadowed | Reconnect | Note

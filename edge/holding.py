@@ -13,6 +13,7 @@ from apportion.core.budget import Budget
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import MemberAnswer, Outcome, Quota
 from apportion.core.rule import Rule
+from apportion.edge.thresholds import threshold_of
 
 HOLD_NS = 20_000_000
 """A refusal by the region holds at least this long at the edge, or every request in overload would cross."""
@@ -40,6 +41,8 @@ class Holding:
         "backlog",
         "backlog_ns",
         "backlog_told_ns",
+        "beyond",
+        "beyond_epoch",
         "borrowed",
         "borrowed_epoch",
         "budget",
@@ -52,6 +55,7 @@ class Holding:
         "quota",
         "rule",
         "stream",
+        "threshold",
         "used",
     )
 
@@ -62,10 +66,13 @@ class Holding:
         self.limit = limit
         self.key = key
         self.quota = quota
+        self.threshold = threshold_of(rule, limit)
         self.used = 0
         self.budget: Budget | None = None
         self.borrowed = 0
         self.borrowed_epoch = 0
+        self.beyond = 0
+        self.beyond_epoch = 0
         self.backlog: int | None = None
         self.backlog_ns = 0
         self.backlog_told_ns = 0
@@ -76,10 +83,21 @@ class Holding:
         self._window_now = 0
         self._window_past = 0
 
+    def change(self, rule: Rule, limit: RateLimit) -> None:
+        """Other rules are in force. What is held stays held; what the region said of the former limit is void."""
+        self.rule, self.limit = rule, limit
+        self.threshold = threshold_of(rule, limit, self.threshold)
+        self.backlog = None
+        self.hold_cost = self.hold_until_ns = self.hold_told_ns = 0
+
     # --- units in hand
 
-    def begin(self, epoch: int, units: int, began_ns: int) -> None:
-        """The slice of `epoch` is `units`; its smoothing counts from the epoch's start `began_ns`."""
+    def begin(self, epoch: int, part: int | None, began_ns: int) -> None:
+        """The slice of `epoch` is `part` units (None: it has none); its smoothing counts from the epoch's start."""
+        units = part or 0
+        if self.threshold is not None:
+            self.threshold.begin(epoch, part)
+            return
         if self.budget is None:
             if units == 0:
                 return
@@ -89,7 +107,11 @@ class Holding:
             self.budget.begin(epoch, units, self.limit.burst, quota_units, began_ns)
 
     def in_hand(self, epoch: int, now_ns: int) -> int:
-        """Whole units that could be taken at once in `epoch`: of the slice or borrowed ahead, whichever is more."""
+        """Whole units that could be taken at once in `epoch`: of the slice or borrowed ahead, whichever is more; of a
+        rule with a threshold, what it leaves.
+        """
+        if self.threshold is not None:
+            return self.threshold.room(epoch, now_ns)
         units = self.borrowed if self.borrowed_epoch == epoch else 0
         if self.budget is not None and self.budget.epoch == epoch:
             units = max(units, self.budget.available(now_ns))
@@ -97,6 +119,11 @@ class Holding:
 
     def take(self, cost: int, epoch: int, now_ns: int) -> Taken | None:
         """Take `cost` units of `epoch`; None when neither the slice nor what was borrowed has them."""
+        if self.threshold is not None:
+            if not self.threshold.admits(cost, epoch, now_ns):
+                return None
+            self.threshold.take(cost, epoch, now_ns)
+            return Taken(epoch, cost, borrowed=False)
         if self.budget is not None and self.budget.epoch == epoch and self.budget.available(now_ns) >= cost:
             self.budget.take(cost)
             return Taken(epoch, cost, borrowed=False)
@@ -107,11 +134,18 @@ class Holding:
 
     def put_back(self, taken: Taken) -> None:
         """Undo a `take`; void when its label has passed."""
+        if self.threshold is not None:
+            self.threshold.put_back(taken.epoch, taken.units)
+            return
         if taken.borrowed:
             if self.borrowed_epoch == taken.epoch:
                 self.borrowed += taken.units
         elif self.budget is not None:
             self.budget.put_back(taken.epoch, taken.units)
+
+    def reset_ns(self, left_ns: int, now_ns: int) -> int:
+        """Nanoseconds until what is held is whole again, where `left_ns` of the epoch are left."""
+        return left_ns if self.threshold is None else self.threshold.reset_ns(left_ns, now_ns)
 
     def lend(self, epoch: int, units: int) -> None:
         """Units borrowed ahead arrived; what was left of a former label is void."""
@@ -119,6 +153,29 @@ class Holding:
             self.borrowed += units
         elif epoch > self.borrowed_epoch:
             self.borrowed_epoch, self.borrowed = epoch, units
+
+    # --- degraded answers
+
+    def room(self, epoch: int, share: int) -> int:
+        """Units of `epoch` that may still be spent without anybody's leave, where the edge may spend `share` of it in
+        all: what it spends of a slice of the epoch counts against the share, and the other way round.
+        """
+        part = spent = 0
+        if self.budget is not None and self.budget.epoch == epoch:
+            part = self.budget.part
+            spent = max(part - self.budget.units, 0)
+        return max(max(part, share) - spent - (self.beyond if self.beyond_epoch == epoch else 0), 0)
+
+    def spend_beyond(self, cost: int, epoch: int) -> int:
+        """Spend what `room` named at the same instant, of the slice first; returns the units that no slice covered."""
+        covered = 0
+        if self.budget is not None and self.budget.epoch == epoch:
+            covered = min(self.budget.units, cost)
+            self.budget.take(covered)
+        if self.beyond_epoch != epoch:
+            self.beyond_epoch, self.beyond = epoch, 0
+        self.beyond += cost - covered
+        return cost - covered
 
     # --- what the region said
 
@@ -185,6 +242,8 @@ class Holding:
 
     def idle(self, epoch: int, now_ns: int) -> bool:
         """Whether forgetting this holding changes no later decision but by a crossing."""
+        if self.threshold is not None and not self.threshold.idle(now_ns):
+            return False
         return self.used < epoch and now_ns >= self.hold_until_ns
 
 

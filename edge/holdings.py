@@ -37,6 +37,7 @@ class Holdings:
         self._ids = count()
         self._slices: dict[int, dict[Quota, int]] = {}
         self._names: dict[int, Quota] = {}
+        self._shadows = 0  # holdings of shadow rules, which take no room from others
 
     def find(self, application: Application, limit: RateLimit, epoch: int) -> Holding | None:
         """The holding that `application` needs, with the slice of `epoch` begun; None when there is no room for it."""
@@ -44,15 +45,19 @@ class Holdings:
         key = (rule.domain, rule.name, application.key)
         holding = self._by_key.get(key)
         if holding is None:
-            if len(self._by_key) >= HOLDINGS_MAX:
+            if (self._shadows if rule.shadow else len(self._by_key) - self._shadows) >= HOLDINGS_MAX:
                 return None
+            self._shadows += rule.shadow
             identity = self._free.pop() if self._free else next(self._ids)
             quota = Quota(rule.domain, rule.name, encode_key(application.key))
             holding = self._by_key[key] = Holding(identity, rule, limit, application.key, quota)
+        elif holding.rule is not rule:
+            self._shadows += rule.shadow - holding.rule.shadow
+            holding.change(rule, limit)
         if holding.used != epoch:
             holding.used = epoch
             self._used.setdefault(epoch, []).append(key)
-            if rule.divided and epoch in self._slices:
+            if rule.planned and epoch in self._slices:
                 self._begin(holding, epoch)
         return holding
 
@@ -74,11 +79,27 @@ class Holdings:
             del self._slices[old]
         if slices.epoch == epoch:
             for key in self._used.get(epoch, ()):
-                if self._by_key[key].rule.divided:
+                if self._by_key[key].rule.planned:
                     self._begin(self._by_key[key], epoch)
 
     def _begin(self, holding: Holding, epoch: int) -> None:
-        holding.begin(epoch, self._slices[epoch].get(holding.quota, 0), self._clock.start_ns(epoch))
+        holding.begin(epoch, self._slices[epoch].get(holding.quota), self._clock.start_ns(epoch))
+
+    def last_slice(self, quota: Quota, epoch: int) -> int:
+        """Units of the latest slice of `epoch` or earlier that came here; 0 when there is none."""
+        latest = max((each for each in self._slices if each <= epoch), default=None)
+        return 0 if latest is None else self._slices[latest].get(quota, 0)
+
+    def last_slices(self, epoch: int) -> dict[Quota, int]:
+        """All of them."""
+        latest = max((each for each in self._slices if each <= epoch), default=None)
+        return {} if latest is None else self._slices[latest]
+
+    def restore(self, slices: dict[Quota, int]) -> None:
+        """Take the last slices of a former process of this edge. They are no right to spend any label: only what
+        `last_slice` names.
+        """
+        self._slices = {0: slices}
 
     def surrender(self, epoch: int) -> dict[int, dict[Quota, int]]:
         """Give up every unspent unit of slices of `epoch` and later; returns them by epoch and quota."""
@@ -101,18 +122,10 @@ class Holdings:
                     continue
                 if holding.idle(epoch, now_ns):
                     del self._by_key[key]
+                    self._shadows -= holding.rule.shadow
                     self._free.append(holding.id)
                 else:
                     self._used.setdefault(epoch, []).append(key)
-
-    def clear(self) -> None:
-        """Forget everything: the rules are others now. Ids go on rising: reports under way still use the former
-        ones.
-        """
-        self._by_key.clear()
-        self._used.clear()
-        self._free.clear()
-        self._slices.clear()
 
     def __iter__(self) -> Iterator[Holding]:
         return iter(self._by_key.values())

@@ -34,13 +34,15 @@ def check_answer(decision: Decision, decision_id: str) -> web.Response:
     fields["Cache-Control"] = "no-store"
     if decision.allowed:
         return web.Response(headers=fields)
-    violated = [verdict.rule.name for verdict in decision.verdicts if not verdict.allowed]
+    violated = [verdict.rule.name for verdict in decision.verdicts if not verdict.allowed and not verdict.shadow]
     if is_shortage(decision):
         kind, title, status = "temporary-reduced-capacity", "the limit could not be checked", 503
     else:
         kind, title, status = "quota-exceeded", "the limit is used up", 429
         if decision.reason == Reason.IMPOSSIBLE.value:
             title = "the request costs more than is ever admitted"
+        elif decision.reason == Reason.UNLISTED.value:
+            title = "the tenant is on no plan"
     problem = {"type": _PROBLEM + kind, "title": title, "status": status, "violated-policies": violated}
     return json_answer(problem, status, fields, content_type="application/problem+json")
 

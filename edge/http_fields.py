@@ -65,7 +65,7 @@ def _most_telling(decision: Decision, deciding: Verdict) -> list[Verdict]:
     """
     by_rule = {deciding.rule.name: deciding}
     for verdict in decision.verdicts:
-        if verdict.allowed == decision.allowed:
+        if verdict.allowed == decision.allowed and not verdict.shadow:
             by_rule.setdefault(verdict.rule.name, verdict)
     return list(by_rule.values())[:POLICIES_MAX]
 

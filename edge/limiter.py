@@ -17,7 +17,7 @@ from apportion.core.decision import Decision
 from apportion.core.engine import KEYS_MAX, Engine
 from apportion.core.errors import InputError
 from apportion.core.plans import shown_value
-from apportion.core.request import COST_MAX
+from apportion.core.request import COST_MAX, MEASURE_NAME_MAX, MEASURES_MAX, Cost
 from apportion.core.rule import RuleSet
 from apportion.core.rules_file import parse_rules
 from apportion.rules_path import read_rule_texts
@@ -84,19 +84,23 @@ class Limiter:
         return cls(parse_rules([text for path in given for text in read_rule_texts(Path(path))]), clock, keys_max)
 
     def decide(
-        self, request: Mapping[str, str], cost: int | None = None, domain: str | None = None, peek: bool = False
+        self, request: Mapping[str, str], cost: Cost = None, domain: str | None = None, peek: bool = False
     ) -> Decision:
         """Whether `request`, a mapping of dimensions to values, may pass; it is charged if it may.
 
-        `cost` in units, None = each rule's default, 0 = a peek; `peek` charges nothing whatever the cost; `domain` may
-        be left out when the rules have only one. A refusal is an answer: only wrong input raises, InputError.
+        `cost` in requests, None = each rule's default, 0 = a peek; or units by measure, such as {"requests": 1,
+        "tokens": 350}, where a measure that a rule counts and the request does not name costs the rule's default.
+        `peek` charges nothing whatever the cost; `domain` may be left out when the rules have only one. A refusal is an
+        answer: only wrong input raises, InputError.
         """
         # Pass domain and peek by name. The signature does not insist, for that alone would cost 60 ns.
         engine = self._only
         if domain is not None or engine is None:
             engine = self._engine(domain)
         if cost is not None and (cost.__class__ is not int or not 0 <= cost <= COST_MAX):
-            cost = checked_cost(cost)
+            cost = checked_costs(cost)
+            if not isinstance(cost, int):
+                return self._decide_measures(engine, request, cost, peek)
         try:
             del self._free[1]
         except IndexError:
@@ -107,10 +111,22 @@ class Limiter:
             self._free.append(None)
 
     async def decide_async(
-        self, request: Mapping[str, str], cost: int | None = None, domain: str | None = None, peek: bool = False
+        self, request: Mapping[str, str], cost: Cost = None, domain: str | None = None, peek: bool = False
     ) -> Decision:
         """As `decide`. It does not wait for anything, so it does not yield to the event loop either."""
         return self.decide(request, cost, domain=domain, peek=peek)
+
+    def _decide_measures(
+        self, engine: Engine, request: Mapping[str, str], costs: Mapping[str, int], peek: bool
+    ) -> Decision:
+        try:
+            del self._free[1]
+        except IndexError:
+            self._wait()
+        try:
+            return engine.decide_measures(request, costs, self._clock(), peek)
+        finally:
+            self._free.append(None)
 
     def close(self) -> None:
         """Let go of what it holds: nothing here, connections where it is connected."""
@@ -154,14 +170,33 @@ class Limiter:
                 continue
 
 
-def checked_cost(cost: object) -> int:
-    """`cost` as an int, for what is one without being of that very type. Raises InputError for everything else."""
-    if isinstance(cost, bool) or not isinstance(cost, int):
+def checked_costs(cost: object) -> int | dict[str, int]:
+    """`cost` as an int, for what is one without being of that very type, or as units by measure. Raises InputError for
+    everything else.
+    """
+    if not isinstance(cost, Mapping):
+        return _checked_units(cost, "cost", "leave it out for the rule's default")
+    if len(cost) > MEASURES_MAX:
+        raise InputError(f"cost names {len(cost)} measures, the most is {MEASURES_MAX}")
+    for measure in cost:
+        if not isinstance(measure, str) or not 0 < len(measure) <= MEASURE_NAME_MAX:
+            raise InputError(
+                f"cost names the measure {shown_value(measure)}; a measure is a text of 1 to {MEASURE_NAME_MAX} "
+                "characters, such as 'tokens'"
+            )
+    return {
+        measure: _checked_units(units, f"cost[{measure!r}]", "leave it out for each rule's default")
+        for measure, units in cost.items()
+    }
+
+
+def _checked_units(units: object, what: str, hint: str) -> int:
+    if isinstance(units, bool) or not isinstance(units, int):
+        raise InputError(f"{what} is a whole number of units, not {shown_value(units)}; {hint}")
+    if units < 0:
+        raise InputError(f"{what} {shown_value(units)} is below 0; units are never given back by a request")
+    if units > COST_MAX:
         raise InputError(
-            f"cost is a whole number of units, not {shown_value(cost)}; leave it out for the rule's default"
+            f"{what} {shown_value(units)} is above {COST_MAX}, the largest there is; no limit admits as much"
         )
-    if cost < 0:
-        raise InputError(f"cost {shown_value(cost)} is below 0; units are never given back by a request")
-    if cost > COST_MAX:
-        raise InputError(f"cost {shown_value(cost)} is above {COST_MAX}, the largest there is; no limit admits as much")
-    return int(cost)
+    return int(units)

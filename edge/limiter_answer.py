@@ -24,6 +24,8 @@ _REASONS = {
     Reason.IMPOSSIBLE: limiter_pb2.REASON_IMPOSSIBLE,
     Reason.UNAVAILABLE: limiter_pb2.REASON_UNAVAILABLE,
     Reason.KEYS_FULL: limiter_pb2.REASON_KEYS_FULL,
+    Reason.PENDING: limiter_pb2.REASON_PENDING,
+    Reason.UNLISTED: limiter_pb2.REASON_UNLISTED,
 }
 _SCOPES = {Scope.EDGE: limiter_pb2.REMAINING_SCOPE_EDGE, Scope.REGION: limiter_pb2.REMAINING_SCOPE_REGION}
 _REASONS_BACK = {number: reason for reason, number in _REASONS.items()}
@@ -37,6 +39,7 @@ class NamedRule:
     domain: str
     name: str
     limit: RateLimit
+    shadow: bool = False
 
 
 def to_response(answer: Answer, decision_id: str) -> limiter_pb2.DecideResponse:
@@ -57,7 +60,7 @@ def from_response(response: limiter_pb2.DecideResponse, domain: str = "") -> Dec
         verdicts = tuple(_from_message(verdict, domain) for verdict in response.verdicts)
     except ValueError as error:
         raise ProtocolError(f"the edge's answer has a limit that cannot be: {error}") from error
-    if not response.allowed and all(verdict.allowed for verdict in verdicts):
+    if not response.allowed and all(verdict.allowed or verdict.shadow for verdict in verdicts):
         raise ProtocolError("the edge's answer refuses without a rule that does")
     return Decision(response.allowed, verdicts)
 
@@ -90,6 +93,7 @@ def verdict_object(verdict: Verdict) -> dict[str, object]:
         "reason": verdict.reason.value if verdict.reason else None,
         "epoch": verdict.epoch,
         "degraded": verdict.degraded,
+        "shadow": verdict.shadow,
     }
 
 
@@ -111,15 +115,14 @@ def _to_message(verdict: Verdict) -> limiter_pb2.RuleVerdict:
         epoch=verdict.epoch,
         degraded=verdict.degraded,
         limit=limiter_pb2.Limit(units=limit.units, period=_duration(limit.period_ns), burst=limit.burst),
+        shadow=verdict.shadow,
     )
 
 
 def _from_message(message: limiter_pb2.RuleVerdict, domain: str) -> Verdict:
     limit = RateLimit(message.limit.units, _nanoseconds(message.limit.period), message.limit.burst)
-    # A reason of a later version is one that this version cannot act on better than on the commonest.
-    reason = _REASONS_BACK.get(message.reason, Reason.OVER_LIMIT)
     return Verdict(
-        cast(Rule, NamedRule(domain, message.rule, limit)),
+        cast(Rule, NamedRule(domain, message.rule, limit, message.shadow)),
         tuple(message.key),
         message.cost,
         allowed=message.allowed,
@@ -128,10 +131,17 @@ def _from_message(message: limiter_pb2.RuleVerdict, domain: str) -> Verdict:
         scope=_SCOPES_BACK.get(message.remaining_scope, Scope.EDGE),
         retry_after_ns=_nanoseconds(message.retry_after) if message.HasField("retry_after") else None,
         reset_after_ns=_nanoseconds(message.reset_after),
-        reason=None if message.allowed else reason or Reason.OVER_LIMIT,
+        reason=_reason(message),
         epoch=message.epoch if message.HasField("epoch") else None,
         degraded=message.degraded,
     )
+
+
+def _reason(message: limiter_pb2.RuleVerdict) -> Reason | None:
+    if message.allowed:
+        return Reason.PENDING if message.reason == limiter_pb2.REASON_PENDING else None
+    # A reason of a later version is one that this version cannot act on better than on the commonest.
+    return _REASONS_BACK.get(message.reason, Reason.OVER_LIMIT) or Reason.OVER_LIMIT
 
 
 def _duration(nanoseconds: int) -> Duration:

@@ -11,7 +11,8 @@ from typing import Any
 
 from apportion.core.errors import InputError
 from apportion.core.match import Matcher
-from apportion.core.request import Descriptor
+from apportion.core.request import MEASURE_NAME_MAX, MEASURES_MAX, Cost, Descriptor
+from apportion.core.rule import REQUESTS
 from apportion.edge.asking import DESCRIPTORS_MAX, DIMENSIONS_MAX, Answer, decision_ids, find_matcher, start
 from apportion.edge.decider import Decider
 from apportion.edge.limiter_answer import to_response
@@ -78,6 +79,26 @@ def read_descriptors(request: limiter_pb2.DecideRequest, path: str) -> list[Desc
                 f"{path}descriptors[{index}].dimensions has {len(descriptor.dimensions)} entries, the most is "
                 f"{DIMENSIONS_MAX}"
             )
-        cost = descriptor.cost if descriptor.HasField("cost") else None
-        descriptors.append(Descriptor(dict(descriptor.dimensions), cost))
+        descriptors.append(
+            Descriptor(dict(descriptor.dimensions), _read_cost(descriptor, f"{path}descriptors[{index}]"))
+        )
     return descriptors
+
+
+def _read_cost(descriptor: limiter_pb2.Descriptor, path: str) -> Cost:
+    """What a descriptor costs, by measure where it says so."""
+    cost = descriptor.cost if descriptor.HasField("cost") else None
+    if not descriptor.costs:
+        return cost
+    costs = dict(descriptor.costs)
+    if len(costs) > MEASURES_MAX:
+        raise InputError(f"{path}.costs names {len(costs)} measures, the most is {MEASURES_MAX}")
+    if any(not 0 < len(measure) <= MEASURE_NAME_MAX for measure in costs):
+        raise InputError(f"{path}.costs has a measure whose name is not of 1 to {MEASURE_NAME_MAX} characters")
+    if cost is None:
+        return costs
+    if REQUESTS in costs or not cost:
+        raise InputError(
+            f"{path}.cost and .costs contradict each other: `cost` is costs[{REQUESTS!r}], and 0 a peek; give one"
+        )
+    return {**costs, REQUESTS: cost}

@@ -60,13 +60,20 @@ def _rule_metrics(counts: Counts) -> Iterator[Metric]:
     degraded = CounterMetricFamily(
         "apportion_degraded_requests", "Requests that a rule answered without its authority.", labels=RULE
     )
+    would_deny = CounterMetricFamily(
+        "apportion_would_deny_units",
+        "Units that a shadow rule would have refused, were it enforced: why, and who knew.",
+        labels=(*RULE, "reason", "place"),
+    )
     for rule, count in list(counts.rules.items()):
         offered.add_metric(rule, count.offered)
         admitted.add_metric(rule, count.admitted)
         degraded.add_metric(rule, count.degraded)
         for (reason, place), units in list(count.denied.items()):
             denied.add_metric((*rule, reason.value if reason else ANOTHER_RULE, place.value), units)
-    yield from (offered, admitted, denied, degraded)
+        for (reason, place), units in list(count.would_deny.items()):
+            would_deny.add_metric((*rule, reason.value if reason else ANOTHER_RULE, place.value), units)
+    yield from (offered, admitted, denied, would_deny, degraded)
 
 
 def _request_metrics(counts: Counts) -> Iterator[Metric]:
@@ -93,6 +100,15 @@ def _edge_metrics(gauges: Gauges) -> Iterator[Metric]:
         yield GaugeMetricFamily(
             "apportion_tickets_waiting", "Requests that wait for a crossing now.", value=gauges.tickets_waiting
         )
+    if gauges.stages is not None:
+        answers = CounterMetricFamily(
+            "apportion_stage_answers",
+            "Requests that a stage of when_unavailable answered for a rule, and what it said.",
+            labels=(*RULE, "stage", "answer"),
+        )
+        for (domain, rule, stage, passed), number in list(gauges.stages.items()):
+            answers.add_metric((domain, rule, stage, "passed" if passed else "refused"), number)
+        yield answers
     if gauges.epoch_error_ns is not None:
         yield GaugeMetricFamily(
             "apportion_epoch_mapping_error_seconds",

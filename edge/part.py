@@ -9,10 +9,12 @@ from apportion.edge.holding import Holding, Taken
 
 class Part:
     """An application with the `holding` it draws on (None: unlimited, or no room for it), whether it `crosses`, what
-    was `taken` from the holding, and the rule's `verdict`, None until the rule has spoken.
+    was `taken` from the holding, and the rule's `verdict`, None until the rule has spoken. `over_threshold`: the edge
+    refused without knowing whether the region had room. `fallen`: nobody who may decide did, and the rule's stage
+    lets it pass.
     """
 
-    __slots__ = ("application", "crosses", "holding", "taken", "verdict")
+    __slots__ = ("application", "crosses", "fallen", "holding", "over_threshold", "taken", "verdict")
 
     def __init__(
         self,
@@ -26,6 +28,8 @@ class Part:
         self.verdict = verdict
         self.crosses = crosses
         self.taken: Taken | None = None
+        self.fallen = False
+        self.over_threshold = False
 
     @property
     def held(self) -> Holding:

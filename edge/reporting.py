@@ -24,6 +24,12 @@ LATEST_NS = 300_000_000
 UNACKNOWLEDGED_MAX = 120
 """Reports kept for a region that is away; an older one is given up, and its units stay counted as spent."""
 
+SPENT_MAX = 500_000
+"""Quotas times labels of spending not reported yet, about 200 bytes each; of more, the oldest labels are given up."""
+
+DEMAND_EPOCHS_KEPT = 2
+"""Demand of longer ago divides nothing any more."""
+
 RESEND_NS = EPOCH_NS
 """A report without an answer is sent again on the same stream after this."""
 
@@ -35,9 +41,10 @@ class Pending:
     number: int
     epoch: int
     demand: tuple[tuple[Holding, int], ...]
-    spent: tuple[tuple[Holding, int, int], ...]
+    spent: tuple[tuple[Holding, int, int, int], ...]
     crossings: int
     degraded: int
+    over_threshold: tuple[int, ...] = ()
     sent_ns: int | None = None
 
 
@@ -46,7 +53,9 @@ class Reports:
 
     def __init__(self) -> None:
         self._demand: dict[int, dict[Holding, int]] = {}
+        self._over_threshold: dict[int, dict[Holding, int]] = {}
         self._spent: dict[tuple[Holding, int], int] = {}
+        self._beyond: dict[tuple[Holding, int], int] = {}
         self._crossings = 0
         self._degraded = 0
         self._numbers = 0
@@ -65,9 +74,17 @@ class Reports:
         rows = self._demand.setdefault(max(epoch, self._open), {})
         rows[holding] = rows.get(holding, 0) + cost
 
-    def spend(self, holding: Holding, label: int, units: int) -> None:
-        """Count units spent under `label`."""
+    def refuse_above(self, epoch: int, holding: Holding, cost: int) -> None:
+        """Count demand, counted as such already, that was refused above a threshold without asking the region."""
+        assert self._open is not None
+        rows = self._over_threshold.setdefault(max(epoch, self._open), {})
+        rows[holding] = rows.get(holding, 0) + cost
+
+    def spend(self, holding: Holding, label: int, units: int, beyond: int = 0) -> None:
+        """Count units spent under `label`, `beyond` of them covered by no slice or loan."""
         self._spent[holding, label] = self._spent.get((holding, label), 0) + units
+        if beyond:
+            self._beyond[holding, label] = self._beyond.get((holding, label), 0) + beyond
 
     def cross(self) -> None:
         """Count one crossing."""
@@ -78,9 +95,26 @@ class Reports:
         self._degraded += 1
 
     def started(self, epoch: int) -> None:
-        """The edge's epoch is known to be `epoch`; nothing before it will be reported."""
+        """The edge's epoch is known to be `epoch`; nothing before the first will be reported. While the region is away,
+        what was asked for long ago is forgotten, and at last what was spent, too.
+        """
         if self._open is None:
             self._open = epoch
+        for old in [each for each in self._demand if each < epoch - DEMAND_EPOCHS_KEPT]:
+            del self._demand[old]
+            self._over_threshold.pop(old, None)
+        while len(self._spent) > SPENT_MAX:
+            oldest = min(label for _, label in self._spent)
+            self._spent = {row: units for row, units in self._spent.items() if row[1] > oldest}
+            self._beyond = {row: units for row, units in self._beyond.items() if row[1] > oldest}
+
+    def relabel(self, shift: int) -> None:
+        """Every epoch so far was counted by this edge alone: `shift` later is what the region calls it."""
+        self._open = None if self._open is None else self._open + shift
+        self._demand = {epoch + shift: rows for epoch, rows in self._demand.items()}
+        self._over_threshold = {epoch + shift: rows for epoch, rows in self._over_threshold.items()}
+        self._spent = {(holding, label + shift): units for (holding, label), units in self._spent.items()}
+        self._beyond = {(holding, label + shift): units for (holding, label), units in self._beyond.items()}
 
     def close(self, epoch: int) -> None:
         """Close the report of the open epoch, which is `epoch`; epochs passed over get no report."""
@@ -90,11 +124,21 @@ class Reports:
         for each in [each for each in self._demand if each <= epoch]:
             for holding, cost in self._demand.pop(each).items():
                 demand[holding] = demand.get(holding, 0) + cost
-        spent = [(holding, label, units) for (holding, label), units in self._spent.items() if label <= epoch]
-        for holding, label, _ in spent:
+        refused: dict[Holding, int] = {}
+        for each in [each for each in self._over_threshold if each <= epoch]:
+            for holding, cost in self._over_threshold.pop(each).items():
+                refused[holding] = refused.get(holding, 0) + cost
+        above = tuple(refused.get(holding, 0) for holding in demand) if refused else ()
+        spent = [
+            (holding, label, units, self._beyond.pop((holding, label), 0))
+            for (holding, label), units in self._spent.items()
+            if label <= epoch
+        ]
+        for holding, label, _, _ in spent:
             del self._spent[holding, label]
         self._numbers += 1
-        pending = Pending(self._numbers, epoch, tuple(demand.items()), tuple(spent), self._crossings, self._degraded)
+        rows = tuple(demand.items()), tuple(spent)
+        pending = Pending(self._numbers, epoch, *rows, self._crossings, self._degraded, above)
         self._crossings = self._degraded = 0
         self._pending[pending.number] = pending
         if len(self._pending) > UNACKNOWLEDGED_MAX:
@@ -125,15 +169,11 @@ class Reports:
         """The earliest epoch of a report not acknowledged."""
         return next(iter(self._pending.values())).epoch if self._pending else None
 
-    def forget(self) -> None:
-        """Drop counts that belong to rules no longer in force; what is closed already stays."""
-        self._demand.clear()
-        self._spent.clear()
-
 
 def encode(pending: Pending, stream: int) -> Report:
     """The report as it is sent on that stream, with the declarations that the stream still needs."""
-    named = [holding for holding, _ in pending.demand] + [holding for holding, _, _ in pending.spent]
+    named = [holding for holding, _ in pending.demand] + [holding for holding, _, _, _ in pending.spent]
+    beyond = [units for _, _, _, units in pending.spent]
     demand_ids, demand = columns(pending.demand)
     return Report(
         pending.number,
@@ -141,11 +181,13 @@ def encode(pending: Pending, stream: int) -> Report:
         declare(named, stream),
         demand_ids,
         demand,
-        np.array([holding.id for holding, _, _ in pending.spent], np.uint32),
-        np.array([label for _, label, _ in pending.spent], np.uint64),
-        np.array([units for _, _, units in pending.spent], np.uint64),
+        np.array([holding.id for holding, _, _, _ in pending.spent], np.uint32),
+        np.array([label for _, label, _, _ in pending.spent], np.uint64),
+        np.array([units for _, _, units, _ in pending.spent], np.uint64),
         pending.crossings,
         pending.degraded,
+        np.array(beyond if any(beyond) else [], np.uint64),
+        np.array(pending.over_threshold, np.uint64),
     )
 
 

@@ -41,9 +41,10 @@ _UNITS = {
     24 * 60 * MINUTE_NS: _Response.RateLimit.DAY,
     7 * 24 * 60 * MINUTE_NS: _Response.RateLimit.WEEK,
 }
-_CHARGED, _COST, _DECISION_ID, _EPOCH, _KEY, _REASON, _RULE, _SCOPE = map(
-    key, ("charged", "cost", "decision_id", "epoch", "key", "reason", "rule", "remaining_scope")
+_CHARGED, _COST, _DECISION_ID, _EPOCH, _KEY, _REASON, _RULE, _SCOPE, _WOULD_DENY = map(
+    key, ("charged", "cost", "decision_id", "epoch", "key", "reason", "rule", "remaining_scope", "would_deny")
 )
+_IS_SHADOW = field(key("shadow"), boolean(True))
 _DEGRADED = {flag: field(key("degraded"), boolean(flag)) for flag in (False, True)}
 _SCOPES = {scope: field(_SCOPE, text(scope.value)) for scope in Scope}
 _REASONS = {reason: field(_REASON, text(reason.value)) for reason in Reason}
@@ -94,6 +95,8 @@ class AnswerWriter:
             _DEGRADED[decision.degraded],
             field(_CHARGED, values([self._charged(verdict) for verdict in verdicts if verdict.charged])),
         ]
+        if would_deny := decision.would_deny:
+            fields.append(field(_WOULD_DENY, values([text(rule) for rule in would_deny])))
         verdict = decision.deciding
         if verdict is not None:
             fields.append(self._rule(verdict.rule)[2])
@@ -111,6 +114,8 @@ class AnswerWriter:
             field(_COST, number(verdict.cost)),
             _DEGRADED[verdict.degraded],
         ]
+        if verdict.shadow:
+            fields.append(_IS_SHADOW)
         if verdict.epoch is not None:
             fields.append(field(_EPOCH, number(verdict.epoch)))
         return record(fields)

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from apportion.core.request import Application
 from apportion.edge.holding import Holding
 from apportion.edge.part import Part
 
 
 class Ticket:
     """A waiting request. `epoch` is the one in which it arrived; `not_before_ns` when it may cross again; `settled`
-    once answered.
+    once answered. `applications`: all of the request where there are shadow rules among them, which come after its
+    parts. `shadow`: it is what one shadow rule asks, and nobody waits for it.
     """
 
-    __slots__ = ("crossing", "deadline_ns", "epoch", "not_before_ns", "number", "parts", "peek", "settled")
+    __slots__ = (
+        "applications",
+        "crossing",
+        "deadline_ns",
+        "epoch",
+        "not_before_ns",
+        "number",
+        "parts",
+        "peek",
+        "settled",
+        "shadow",
+    )
 
-    def __init__(self, number: int, parts: list[Part], peek: bool, epoch: int, deadline_ns: int) -> None:
+    def __init__(
+        self, number: int, parts: list[Part], peek: bool, epoch: int, deadline_ns: int, *, shadow: bool = False
+    ) -> None:
         self.number = number
         self.parts = parts
         self.crossing = [part for part in parts if part.crosses]
@@ -22,6 +37,8 @@ class Ticket:
         self.deadline_ns = deadline_ns
         self.not_before_ns = 0
         self.settled = False
+        self.shadow = shadow
+        self.applications: tuple[Application, ...] = ()
 
     def shape(self) -> tuple[object, ...]:
         """Requests of one shape are alike to the region, which then decides them by a count."""

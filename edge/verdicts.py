@@ -24,6 +24,11 @@ def passed(application: Application, charged: bool = False) -> Verdict:
     return Verdict(application.rule, application.key, application.cost, allowed=True, charged=charged)
 
 
+def pending(application: Application) -> Verdict:
+    """A shadow rule that the region was asked about."""
+    return Verdict(application.rule, application.key, application.cost, allowed=True, reason=Reason.PENDING)
+
+
 def refused(application: Application, reason: Reason, wait_ns: int | None, remaining: int | None = None) -> Verdict:
     """A rule that refuses by what the edge knows itself."""
     return Verdict(
@@ -44,7 +49,7 @@ def known(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
     application, holding = part.application, part.holding
     if holding is None:
         return passed(application)
-    divided = holding.rule.divided
+    divided = holding.rule.divided or holding.rule.local
     return Verdict(
         application.rule,
         application.key,
@@ -52,7 +57,7 @@ def known(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
         allowed=True,
         remaining=holding.in_hand(epoch, now_ns) if divided else holding.region_remaining(now_ns),
         scope=Scope.EDGE if divided else Scope.REGION,
-        reset_after_ns=left_ns,
+        reset_after_ns=holding.reset_ns(left_ns, now_ns),
     )
 
 
@@ -67,7 +72,7 @@ def from_slice(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
         charged=taken is not None,
         remaining=part.held.in_hand(epoch, now_ns),
         scope=Scope.EDGE,
-        reset_after_ns=left_ns,
+        reset_after_ns=part.held.reset_ns(left_ns, now_ns),
         epoch=taken.epoch if taken else None,
     )
 
@@ -101,12 +106,31 @@ def from_region(part: Part, member: MemberAnswer, after: int | None, charged: bo
 
 
 def unavailable(applications: Sequence[Application]) -> Decision:
-    """A request that nobody can decide, because no region has ever been heard."""
-    return Decision(False, tuple(unanswered(each) for each in applications))
+    """A request that nobody can decide, because no region has ever been heard. A shadow rule refuses nobody."""
+    shadows = all(each.rule.shadow for each in applications)
+    return Decision(shadows, tuple(unanswered(each) for each in applications))
+
+
+def degraded(application: Application, charged: bool, remaining: int | None, left_ns: int, epoch: int) -> Verdict:
+    """A rule whose decision nobody gave in time, and whose `when_unavailable` lets the request pass; `remaining` of the
+    edge's share of the epoch, None where there is no bound.
+    """
+    return Verdict(
+        application.rule,
+        application.key,
+        application.cost,
+        allowed=True,
+        charged=charged,
+        remaining=remaining,
+        scope=Scope.EDGE,
+        reset_after_ns=left_ns,
+        epoch=epoch if charged else None,
+        degraded=True,
+    )
 
 
 def unanswered(application: Application) -> Verdict:
-    """A rule whose decision nobody gave in time: `when_unavailable`, whose one stage is deny in this version."""
+    """A rule whose decision nobody gave in time, and whose `when_unavailable` denies."""
     return refused(application, Reason.UNAVAILABLE, UNAVAILABLE_RETRY_NS)
 
 

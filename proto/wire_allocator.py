@@ -17,6 +17,7 @@ from apportion.core.messages import (
     Plan,
     Refused,
     RegisterAnswer,
+    Remembered,
     Rules,
     ToAllocator,
 )
@@ -96,6 +97,8 @@ def allocator_reply_to_wire(message: ToAllocator) -> region_pb2.ToAllocator:
             return region_pb2.ToAllocator(register_answer=answer)
         case Demand():
             return region_pb2.ToAllocator(demand=_demand_to_wire(message))
+        case Remembered():
+            return region_pb2.ToAllocator(remembered=_remembered_to_wire(message))
         case Refused():
             return region_pb2.ToAllocator(refused=refused_to_wire(message))
         case _:
@@ -115,6 +118,8 @@ def allocator_reply_from_wire(message: region_pb2.ToAllocator) -> ToAllocator:
             return RegisterAnswer(message.register_answer.done, register)
         case "demand":
             return _demand_from_wire(message.demand)
+        case "remembered":
+            return _remembered_from_wire(message.remembered)
         case "refused":
             return refused_from_wire(message.refused)
         case None:
@@ -135,6 +140,8 @@ def _plan_to_wire(plan: Plan) -> region_pb2.Plan:
         columns=columns,
         held_ids=ids_to_wire(plan.held_ids),
         held=units_to_wire(plan.held),
+        slowed_ids=ids_to_wire(plan.slowed_ids),
+        slowed=units_to_wire(plan.slowed),
     )
 
 
@@ -146,6 +153,9 @@ def _plan_from_wire(plan: region_pb2.Plan) -> Plan:
     held_ids = ids_once_from_wire(plan.held_ids, "plan.held_ids")
     held = units_from_wire(plan.held, "plan.held")
     check_rows(len(held_ids), (("plan.held", held),))
+    slowed_ids = ids_once_from_wire(plan.slowed_ids, "plan.slowed_ids")
+    slowed = units_from_wire(plan.slowed, "plan.slowed")
+    check_rows(len(slowed_ids), (("plan.slowed", slowed),))
     return Plan(
         check_number(plan.generation, "plan.generation", UNITS_MAX, 1),
         check_number(plan.epoch, "plan.epoch", UNITS_MAX),
@@ -154,6 +164,8 @@ def _plan_from_wire(plan: region_pb2.Plan) -> Plan:
         columns,
         held_ids,
         held,
+        slowed_ids,
+        slowed,
     )
 
 
@@ -224,6 +236,36 @@ def _demand_from_wire(demand: region_pb2.Demand) -> Demand:
         demand.holder,
         check_number(demand.epoch, "demand.epoch", UNITS_MAX),
         names_from_wire(demand.names, "demand.names"),
+        ids,
+        units,
+    )
+
+
+def _remembered_to_wire(remembered: Remembered) -> region_pb2.Remembered:
+    return region_pb2.Remembered(
+        edge=remembered.edge,
+        incarnation=remembered.incarnation,
+        reported_epoch=remembered.reported_epoch,
+        gone_epoch=remembered.gone_epoch,
+        left=remembered.left,
+        names=names_to_wire(remembered.names),
+        ids=ids_to_wire(remembered.ids),
+        units=units_to_wire(remembered.units),
+    )
+
+
+def _remembered_from_wire(remembered: region_pb2.Remembered) -> Remembered:
+    ids = ids_once_from_wire(remembered.ids, "remembered.ids")
+    units = units_from_wire(remembered.units, "remembered.units")
+    check_rows(len(ids), (("remembered.units", units),))
+    gone = remembered.gone_epoch if remembered.HasField("gone_epoch") else None
+    return Remembered(
+        check_text(remembered.edge, "remembered.edge", NAME_BYTES_MAX, 1),
+        remembered.incarnation,
+        check_number(remembered.reported_epoch, "remembered.reported_epoch", UNITS_MAX),
+        None if gone is None else check_number(gone, "remembered.gone_epoch", UNITS_MAX),
+        remembered.left,
+        names_from_wire(remembered.names, "remembered.names"),
         ids,
         units,
     )

@@ -18,6 +18,7 @@ from apportion.core.messages import (
     ReportAck,
     Return,
     Rules,
+    RulesAck,
     Slices,
     Tick,
     ToEdge,
@@ -78,6 +79,8 @@ def edge_to_wire(message: FromEdge) -> region_pb2.FromEdge:
             return region_pb2.FromEdge(returned=returned)
         case Leave():
             return region_pb2.FromEdge(leave=region_pb2.Leave())
+        case RulesAck():
+            return region_pb2.FromEdge(rules_ack=region_pb2.RulesAck(version=message.version))
         case _:
             assert_never(message)
 
@@ -95,6 +98,8 @@ def edge_from_wire(message: region_pb2.FromEdge) -> FromEdge:
             return _return_from_wire(message.returned)
         case "leave":
             return Leave()
+        case "rules_ack":
+            return RulesAck(check_number(message.rules_ack.version, "rules_ack.version", UNITS_MAX))
         case None:
             raise ProtocolError("message: none is set, or one that this version does not know")
 
@@ -224,6 +229,8 @@ def _report_to_wire(report: Report) -> region_pb2.Report:
         spent=units_to_wire(report.spent),
         crossings=report.crossings,
         degraded=report.degraded,
+        spent_degraded=units_to_wire(report.spent_degraded),
+        over_threshold=units_to_wire(report.over_threshold),
     )
 
 
@@ -236,6 +243,12 @@ def _report_from_wire(report: region_pb2.Report) -> Report:
     spent = units_from_wire(report.spent, "report.spent")
     check_rows(len(demand_ids), (("report.demand", demand),))
     check_rows(len(spent_ids), (("report.spent_epoch", spent_epoch), ("report.spent", spent)))
+    spent_degraded = units_from_wire(report.spent_degraded, "report.spent_degraded")
+    if len(spent_degraded):
+        check_rows(len(spent_ids), (("report.spent_degraded", spent_degraded),))
+    over_threshold = units_from_wire(report.over_threshold, "report.over_threshold")
+    if len(over_threshold):
+        check_rows(len(demand_ids), (("report.over_threshold", over_threshold),))
     return Report(
         number=check_number(report.number, "report.number", NUMBER_MAX),
         epoch=epoch,
@@ -247,6 +260,8 @@ def _report_from_wire(report: region_pb2.Report) -> Report:
         spent=spent,
         crossings=check_number(report.crossings, "report.crossings", NUMBER_MAX),
         degraded=check_number(report.degraded, "report.degraded", NUMBER_MAX),
+        spent_degraded=spent_degraded,
+        over_threshold=over_threshold,
     )
 
 

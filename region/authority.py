@@ -23,7 +23,6 @@ from apportion.core.messages import (
     Lead,
     Leave,
     Plan,
-    Quota,
     Refused,
     Register,
     RegisterAnswer,
@@ -31,12 +30,14 @@ from apportion.core.messages import (
     ReportAck,
     Return,
     Rules,
+    RulesAck,
     Slices,
     Tick,
     Welcome,
 )
 from apportion.core.rule import RuleSet
 from apportion.region import register as registers
+from apportion.region import slowing
 from apportion.region.desk import Desk
 from apportion.region.events import (
     AllocatorSpoke,
@@ -49,6 +50,7 @@ from apportion.region.events import (
     Note,
     RolledUp,
     RollUp,
+    RulesChanged,
     Send,
     Swapped,
     SwapRegister,
@@ -56,9 +58,13 @@ from apportion.region.events import (
 from apportion.region.lending import Lending
 from apportion.region.plans import EPOCHS_KEPT, HeldPlan, Ledger, hold_plan
 from apportion.region.quotas import QuotaTable
-from apportion.region.registrar import Registrar, Settled, Transition
+from apportion.region.registrar import Registrar, Settled, Transition, is_lead
+from apportion.region.remembering import EdgeMemory, spending
 from apportion.region.sessions import NAMES_MAX, SUPERSEDED_KEPT, AllocatorSession, Declared, EdgeSession
 from apportion.region.store import RollupRow
+from apportion.region.thresholds import OverThreshold, for_leader, is_grant, rights
+from apportion.region.turning import change_rules, follow_plan, tell_undivided
+from apportion.region.versions import Versions
 
 AHEAD_MAX = 2
 """Labels further beyond the region's own epoch than this were never lent here: edges follow the region's clock, and
@@ -73,11 +79,14 @@ class Authority:
         self.rules = rules
         self.ruleset = ruleset
         self.replica = replica
-        self.table = QuotaTable(ruleset)
+        self.versions = Versions(rules.version, ruleset)
+        self.table = QuotaTable(self.versions.effective)
         self.registrar = Registrar(register)
         self.lending = Lending(self.table, kept_through=register.highest)
         self.ledger = Ledger()
+        self.over_threshold = OverThreshold()
         self.desk = Desk(self.lending, self.ledger)
+        self.memory = EdgeMemory(ruleset, self.table)
         self.edges: dict[int, EdgeSession] = {}
         self.allocators: dict[int, AllocatorSession] = {}
         self.epoch = 0
@@ -92,7 +101,7 @@ class Authority:
 
     def step(self, event: Event, now_ns: int) -> list[Command]:
         """Take an event; returns the commands to perform, in order."""
-        commands = self._roll(now_ns)
+        commands = self._roll(now_ns) + follow_plan(self)
         match event:
             case EdgeSpoke(session, message):
                 commands += self._edge_spoke(session, message, now_ns)
@@ -106,6 +115,9 @@ class Authority:
                 commands += self._settle(self.registrar.swapped(event, now_ns), now_ns)
             case RolledUp(request, done):
                 commands += self._rolled_up(request, done)
+            case RulesChanged(rules, ruleset):
+                self.memory.adopt(ruleset)
+                commands += change_rules(self, rules, ruleset) + self._governance(now_ns)
         return commands
 
     def wake_ns(self) -> int:
@@ -132,8 +144,14 @@ class Authority:
         commands += [Send(session, tick) for session in self.edges]
         commands += self._governance(now_ns)
         self.ledger.forget(epoch - EPOCHS_KEPT)
+        self.over_threshold.forget(epoch - OverThreshold.EPOCHS)
         for old in [old for old in self.lending.plans if old < epoch - EPOCHS_KEPT]:
             del self.lending.plans[old]
+        commands += slowing.tell(self.lending, self.lending.plans.get(epoch), self.register)
+        self.memory.roll(epoch)
+        for edge in self.memory.mute(self.edges.values(), epoch):
+            refused = _refuse(edge.session, "no report came for 6 s", retry=True)
+            commands += [*self._closed(edge.session, now_ns), *refused]
         forgotten = self.table.forget_idle(epoch)
         self.ledger.forget_quotas(forgotten)
         for identity in forgotten:
@@ -151,6 +169,8 @@ class Authority:
     def _settle(self, outcome: tuple[list[Settled], list[SwapRegister]], now_ns: int) -> list[Command]:
         settled, swaps = outcome
         commands: list[Command] = list(swaps)
+        for led in [each.change for each in settled if each.done and is_lead(each.change)]:
+            commands += self._tell(led.session)
         commands += [
             Send(each.change.session, RegisterAnswer(each.done, self.register))
             for each in settled
@@ -159,6 +179,11 @@ class Authority:
         if any(each.done for each in settled):
             commands += self._governance(now_ns)
         return commands
+
+    def _tell(self, session: int | None) -> list[Command]:
+        """What an allocator must know of edges before it divides."""
+        peer = self.allocators.get(session or 0)
+        return [Send(peer.session, each) for each in self.memory.tell(peer, self.epoch)] if peer else []
 
     def _governance(self, now_ns: int) -> list[Command]:
         holders = (
@@ -180,9 +205,15 @@ class Authority:
             case Report() if edge is not None:
                 return self._report(edge, message)
             case Return() if edge is not None:
-                return self._returned(edge, message, now_ns)
+                at = self.lending.instant(self.register, now_ns)
+                if not self.desk.take_back(edge, message, self.register, at):
+                    return _refuse(session, "more was returned than was issued", retry=True)
+                return []
+            case RulesAck(version) if edge is not None:
+                edge.rules_version = version
+                return []
             case Leave() if edge is not None:
-                return [*self._closed(session, now_ns), Close(session)]
+                return [*self._closed(session, now_ns, left=True), Close(session)]
         return _refuse(session, "the first message of a stream is Hello, and only the first", retry=False)
 
     def _attach(self, session: int, hello: Hello, now_ns: int) -> list[Command]:
@@ -208,9 +239,12 @@ class Authority:
         edge.last_report = max(
             0, self.epoch - EPOCHS_KEPT
         )  # what it resends is news to allocators that remember as much
+        edge.attached_epoch = self.epoch
         self.edges[session] = edge
+        self.memory.attached(edge, self.epoch)
         commands.append(Send(session, Welcome(self.rules, self.tick(now_ns), self.replica)))
         commands += [self._slices(edge, plan.epoch) for plan in self.lending.plans.values() if plan.epoch >= self.epoch]
+        commands += tell_undivided(self, edge)
         commands.append(Note("info", "edge_attached", (("edge", hello.edge), ("incarnation", hello.incarnation))))
         return commands + self._governance(now_ns)
 
@@ -219,18 +253,20 @@ class Authority:
         while len(self._superseded) > SUPERSEDED_KEPT:
             del self._superseded[next(iter(self._superseded))]
 
-    def _closed(self, session: int, now_ns: int) -> list[Command]:
+    def _closed(self, session: int, now_ns: int, left: bool = False) -> list[Command]:
         edge = self.edges.pop(session, None)
         gone = self.allocators.pop(session, None)
         if edge is None:
             return [] if gone is None else [Note("info", "allocator_detached", (("allocator", gone.hello.allocator),))]
-        return [Note("info", "edge_detached", (("edge", edge.hello.edge),)), *self._governance(now_ns)]
+        news = self.memory.gone(edge, self.epoch, left)
+        told = [Send(peer, news) for peer in self.allocators] if news else []
+        return [Note("info", "edge_detached", (("edge", edge.hello.edge),)), *told, *self._governance(now_ns)]
 
     def _slices(self, edge: EdgeSession, epoch: int) -> Send:
         plan = self.lending.plans[epoch]
         ids, units = plan.column(edge.incarnation)
         names = edge.declared.names_for(ids, self.table)
-        return Send(edge.session, Slices(epoch, plan.generation, self.rules.version, names, ids, units))
+        return Send(edge.session, Slices(epoch, plan.generation, plan.rules_version, names, ids, units))
 
     # --- crossings
 
@@ -246,6 +282,8 @@ class Authority:
         return self._consumed(Consumed(consume.request, ()), now_ns)
 
     def _consumed(self, event: Consumed, now_ns: int) -> list[Command]:
+        if event.request == slowing.TELLING:
+            return []
         edge, reply = self.desk.finish(event, self.tick(now_ns))
         # A stream that ended meanwhile gets nothing: what was charged stays charged, never twice.
         return [Send(edge.session, reply)] if self.edges.get(edge.session) is edge else []
@@ -256,13 +294,11 @@ class Authority:
         edge.names.update((name.id, name.quota) for name in message.names)
         commands: list[Command] = []
         rows = []
-        for identity, label, units in zip(
-            message.spent_ids.tolist(), message.spent_epoch.tolist(), message.spent.tolist(), strict=True
-        ):
+        for identity, label, units, degraded in spending(message):
             quota = edge.names.get(identity)
             if quota is None:
                 return _refuse(edge.session, f"report {message.number} names a quota never declared", retry=True)
-            known = self.table.find(quota, self.epoch)
+            known = self.table.recall(quota, self.epoch)
             if known is None or label > self.epoch + AHEAD_MAX:
                 # A rule that was in force when the units were spent, or labels of a store that is gone. The edge
                 # resends the report until it is acknowledged, so the rest of it must count.
@@ -270,8 +306,8 @@ class Authority:
                 commands.append(Note("warning", "report_row_left_out", left_out))
                 continue
             rows.append(RollupRow(known.store_key, label, units))
-            issued = self.ledger.issued_to(label, edge.incarnation, known.id)
-            if units > issued and label > self.epoch - EPOCHS_KEPT and label > self.lending.kept_through:
+            issued = rights(known.rule, self.ledger.issued_to(label, edge.incarnation, known.id))
+            if units - degraded > issued and label > self.epoch - EPOCHS_KEPT and label > self.lending.kept_through:
                 fields = (("edge", edge.hello.edge), ("rule", known.quota.rule), ("epoch", label))
                 commands.append(Note("error", "report_above_issued", (*fields, ("units", units), ("issued", issued))))
         self._requests += 1
@@ -279,6 +315,7 @@ class Authority:
         commands.append(RollUp(self._requests, edge.incarnation, message.number, tuple(rows)))
         if message.epoch <= self.epoch + AHEAD_MAX:  # else of a store that is gone, and would be kept for ever
             self.ledger.report(message.epoch, edge.incarnation)
+            self.memory.reported(edge, message.epoch)
         if message.epoch > edge.last_report:
             commands += self._demand(edge, message)
         return commands
@@ -294,7 +331,13 @@ class Authority:
         units = message.demand[kept]
         for found, cost in zip((each for each in known if each is not None), units.tolist(), strict=True):
             self.desk.totals[found.quota.domain, found.quota.rule].offered += cost
+        if len(message.over_threshold):
+            for refused, cost in zip(known, message.over_threshold.tolist(), strict=True):
+                if refused is not None and cost:
+                    self.over_threshold.add(message.epoch, refused.store_key, cost)
         edge.demand, edge.demand_epoch = dict(zip(ids.tolist(), units.tolist(), strict=True)), message.epoch
+        rows = for_leader([found for found in known if found is not None], units, self.lending.plans)
+        ids, units = ids[rows], units[rows]
         return [
             Send(
                 peer.session,
@@ -309,24 +352,6 @@ class Authority:
             return [Note("error", "store_failed", (("operation", "roll_up"),))]
         return [Send(session, ReportAck(number))] if session in self.edges else []
 
-    def _returned(self, edge: EdgeSession, message: Return, now_ns: int) -> list[Command]:
-        """What an edge gives back of a label goes to this replica's pool of that label, if it still lends under it."""
-        at = self.lending.instant(self.register, now_ns)
-        for identity, units in zip(message.ids.tolist(), message.units.tolist(), strict=True):
-            quota: Quota | None = edge.names.get(identity)
-            known = self.table.find(quota, self.epoch) if quota is not None else None
-            if known is None or units > self.ledger.issued_to(message.epoch, edge.incarnation, known.id):
-                return _refuse(edge.session, "more was returned than was issued", retry=True)
-            self.ledger.issue(message.epoch, edge.incarnation, known.id, -units)
-            plan = self.lending.plans.get(message.epoch)
-            if message.epoch == at.epoch:
-                pool = self.lending.pool_of(known, self.register, at)
-                if pool is not None:
-                    pool.add(units)
-            elif message.epoch > at.epoch and plan is not None and known.id in plan.named:
-                plan.parts[known.id] = plan.parts.get(known.id, 0) + units
-        return []
-
     # --- allocators
 
     def _allocator_spoke(self, session: int, message: object, now_ns: int) -> list[Command]:
@@ -335,7 +360,7 @@ class Authority:
             case AllocatorHello() if peer is None:
                 self.allocators[session] = AllocatorSession(session, message)
                 note = Note("info", "allocator_attached", (("allocator", message.allocator),))
-                return [Send(session, self.rules), *self._governance(now_ns), note]
+                return [Send(session, self.rules), *self._governance(now_ns), *self._tell(session), note]
             case Lead(generation) if peer is not None:
                 return self._change(partial(registers.lead, generation=generation), session, now_ns)
             case Claim(generation, epoch) if peer is not None:
@@ -352,21 +377,26 @@ class Authority:
         problem = None
         if mark is None or mark.kind is not EpochKind.PLANNED or mark.generation != plan.generation:
             problem = "the epoch is not claimed under the plan's generation"
-        if problem is None and plan.rules_version != self.rules.version:
+        rules = self.versions.lookup(plan.rules_version)
+        if problem is None and rules is None:
             problem = f"made for rules version {plan.rules_version}, in force is {self.rules.version}"
-        if problem is None:
-            held = hold_plan(plan, self.replica, peer.localizer(plan, self.table), self.table)
+        if problem is None and rules is not None:
+            held = hold_plan(plan, self.replica, peer.localizer(plan, self.table), self.table, rules)
             if not isinstance(held, str):
                 self.lending.plans[plan.epoch] = held
                 self._issue(held)
-                return [self._slices(edge, plan.epoch) for edge in self.edges.values()]
+                self.memory.planned(held)
+                told = slowing.tell(self.lending, held if held.epoch == self.epoch else None, self.register)
+                return [*told, *(self._slices(edge, plan.epoch) for edge in self.edges.values())]
             problem = held
         return [Note("error", "plan_refused", (("epoch", plan.epoch), ("reason", problem)))]
 
     def _issue(self, plan: HeldPlan) -> None:
         for holder, (ids, units) in plan.columns.items():
             for identity, each in zip(ids.tolist(), units.tolist(), strict=True):
-                self.ledger.issue(plan.epoch, holder, identity, each)
+                known = self.table.by_id(identity)
+                if known is not None and is_grant(known.rule):
+                    self.ledger.issue(plan.epoch, holder, identity, each)
 
 
 def _refuse(session: int, reason: str, retry: bool) -> list[Command]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from apportion.core.bucket import retry_after_ns
 from apportion.core.budget import Budget
-from apportion.core.limit import EPOCH_NS
+from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import Group, GroupAnswer, Member, MemberAnswer, Outcome
 from apportion.region.quotas import KnownQuota
 from apportion.region.store import Charge, Charged, Charges, ChargesAnswer
@@ -38,7 +38,7 @@ class Instant:
 @dataclass(frozen=True, slots=True)
 class Route:
     """How one member is decided: by `pool` (this replica's part), by the store (`direct_epoch` set where the quota is
-    lent directly), or not at all (`outcome` set).
+    lent directly), or not at all (`outcome` set). `limit`: of a bucket that fills slower now; None = the quota's own.
     """
 
     member: Member
@@ -46,6 +46,7 @@ class Route:
     pool: Budget | None = None
     direct_epoch: int | None = None
     outcome: Outcome | None = None
+    limit: RateLimit | None = None
 
 
 @dataclass(slots=True)
@@ -80,7 +81,7 @@ def store_charges(routed: Routed) -> Charges | None:
     if any(route.outcome is not None for route in routed.routes):
         return None
     members = tuple(
-        Charge(route.known.store_key, route.known.limit, route.member.cost, route.direct_epoch)
+        Charge(route.known.store_key, route.limit or route.known.limit, route.member.cost, route.direct_epoch)
         for route in routed.routes
         if route.pool is None and route.known is not None
     )
@@ -134,7 +135,7 @@ def _from_pool(route: Route, routed: Routed, admitted: int) -> MemberAnswer:
 
 def _from_store(route: Route, state: Charged, at: Instant) -> MemberAnswer:
     assert route.known is not None
-    limit, cost = route.known.limit, route.member.cost
+    limit, cost = route.limit or route.known.limit, route.member.cost
     if state.wrong_epoch:
         return MemberAnswer(Outcome.NO_PLAN, state.epoch, 0, 0)
     remaining = max(0, limit.burst * limit.period_ticks - state.backlog) // limit.period_ticks

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apportion.core.messages import FromAllocator, FromEdge, Register, ToAllocator, ToEdge
+from apportion.core.messages import FromAllocator, FromEdge, Register, Rules, ToAllocator, ToEdge
+from apportion.core.rule import RuleSet
 from apportion.region.store import Anchor, Charges, ChargesAnswer, RollupRow
 
 # --- events ---------------------------------------------------------------------------------------------------------
@@ -67,7 +68,15 @@ class RolledUp:
     done: bool
 
 
-Event = EdgeSpoke | AllocatorSpoke | Closed | Polled | Consumed | Swapped | RolledUp
+@dataclass(frozen=True, slots=True)
+class RulesChanged:
+    """Other rules are in force from now on; `ruleset` is what `rules` says."""
+
+    rules: Rules
+    ruleset: RuleSet
+
+
+Event = EdgeSpoke | AllocatorSpoke | Closed | Polled | Consumed | Swapped | RolledUp | RulesChanged
 
 # --- commands -------------------------------------------------------------------------------------------------------
 

@@ -10,15 +10,34 @@ from apportion.core.meter import Meter
 from apportion.core.rule import Enforce
 from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
+from apportion.region.desk import Totals
 from apportion.region.plans import HeldPlan
 from apportion.region.quotas import KnownQuota
+from apportion.region.reading import (
+    ASKED_MAX,
+    asked_for,
+    bound_units,
+    describe,
+    heaviest,
+    largest_limit,
+    metered,
+    offered_of,
+    tell_used,
+)
 from apportion.region.region import Region
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
+from apportion.region.sums import RuleSum
+from apportion.region.thresholds import refused_with_room
 
 QUOTAS_MAX = 1_000
 """Quotas in one answer; a narrower question brings the others."""
 
-_ENFORCE = {Enforce.LEASE: region_pb2.ENFORCE_LEASE, Enforce.REGION: region_pb2.ENFORCE_REGION}
+_ENFORCE = {
+    Enforce.EDGE: region_pb2.ENFORCE_EDGE,
+    Enforce.EDGE_REGION: region_pb2.ENFORCE_EDGE_REGION,
+    Enforce.LEASE: region_pb2.ENFORCE_LEASE,
+    Enforce.REGION: region_pb2.ENFORCE_REGION,
+}
 
 
 async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_pb2.ExplainResponse:
@@ -29,7 +48,15 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
     admitted: dict[bytes, dict[int, int]] = defaultdict(dict)
     for row in await region.store.rolled_up(max(0, epoch - ROLLUP_EPOCHS_KEPT)):
         admitted[row.store_key][row.epoch] = row.units
-    wanted = [known for known in authority.table if _fits(known, request)]
+    if request.dimensions:
+        wanted = asked_for(authority, request, epoch)
+    else:
+        wanted = [known for known in authority.table if known.limited and _fits(known, request)]
+    offered = offered_of(authority)
+    if request.heaviest:
+        wanted = heaviest(authority, wanted, request.heaviest)
+    else:
+        wanted.sort(key=lambda known: (known.quota.domain, known.quota.rule, known.quota.key))
     response = region_pb2.ExplainResponse(
         epoch=epoch,
         register=region_pb2.Register(generation=authority.register.generation, highest=authority.register.highest),
@@ -42,9 +69,44 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
         quotas_left_out=max(0, len(wanted) - QUOTAS_MAX),
         edges=[_edge(authority, session) for session in authority.edges],
     )
-    for (domain, rule), totals in authority.desk.totals.items():
-        response.rules.add(domain=domain, rule=rule, offered=totals.offered, crossings=totals.crossings)
+    pairs = list(zip(wanted, response.quotas, strict=False))
+    for known, state in pairs:
+        describe(region, known, state, admitted.get(known.store_key, {}), offered.get(known.id, 0))
+    if len(pairs) <= ASKED_MAX:
+        await tell_used(region, pairs)
+    _tell_rules(region, response, offered)
+    if region.rules_status is not None and region.rules_status.rejected:
+        response.rules_rejected = region.rules_status.reason
+        response.rejected_files.extend(region.rules_status.rejected)
     return response
+
+
+def _tell_rules(region: Region, response: region_pb2.ExplainResponse, offered: dict[int, int]) -> None:
+    """Every rule, with its totals."""
+    authority = region.authority
+    latest: dict[tuple[str, str], int] = defaultdict(int)
+    for identity, units in offered.items():
+        known = authority.table.by_id(identity)
+        if known is not None:
+            latest[known.quota.domain, known.quota.rule] += units
+    for name, rule in sorted(authority.versions.effective.rules.items()):
+        totals, summed = authority.desk.totals.get(name, Totals()), region.sums.rules.get(name, RuleSum())
+        told = response.rules.add(
+            domain=name[0],
+            rule=name[1],
+            offered=totals.offered,
+            crossings=totals.crossings,
+            enforce=_ENFORCE[rule.enforce],
+            worst_overshoot=summed.worst,
+            offered_latest=latest[name],
+            admitted_latest=summed.admitted if summed.label == region.sums.judged else 0,
+        )
+        limit, bound = largest_limit(rule), bound_units(region, rule)
+        if limit is not None:
+            told.limit_units, told.limit_period_ns = limit.units, limit.period_ns
+        if bound is not None:
+            told.bound = bound
+        told.state = region_pb2.RULE_STATE_EXACT if bound == 0 else region_pb2.RULE_STATE_BOUNDED
 
 
 def _fits(known: KnownQuota, request: region_pb2.ExplainRequest) -> bool:
@@ -63,7 +125,7 @@ def _edge(authority: Authority, session: int) -> region_pb2.EdgeState:
         location=edge.hello.location,
         incarnation=edge.incarnation,
         attached=True,
-        rules_version=authority.rules.version,
+        rules_version=edge.rules_version,
         crossings=edge.crossings,
         degraded=edge.degraded,
     )
@@ -85,9 +147,12 @@ def _quota(
         burst=limit.burst,
         quota_units=limit.units_in_epoch(epoch),
     )
-    meter = Meter(limit, divided)
-    overshoots = {each: meter.record(each, admitted[each]) for each in sorted(admitted)}
+    overshoots, meter = metered(authority.versions.segments(known.quota), admitted)
+    meter = meter or Meter(limit, divided)
     state.worst_overshoot = meter.worst
+    refused = authority.over_threshold.of(known.store_key)
+    state.refused_at_edges = sum(refused.values())
+    state.refused_with_room = sum(refused_with_room(limit, admitted, refused).values())
     if meter.above_quota is not None:
         state.above_quota = meter.above_quota
     for each in range(max(0, epoch - min(epochs, ROLLUP_EPOCHS_KEPT)), epoch + 1):

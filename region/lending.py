@@ -5,6 +5,7 @@ answer.
 from __future__ import annotations
 
 from apportion.core.budget import Budget
+from apportion.core.limit import RateLimit
 from apportion.core.messages import EpochKind, Member, Outcome, Quota, Register
 from apportion.region.crossing import Instant, Route
 from apportion.region.plans import HeldPlan
@@ -32,8 +33,10 @@ class Lending:
         known = self.table.find(quota, at.epoch) if quota is not None else None
         if known is None:
             return Route(member, outcome=Outcome.UNKNOWN_QUOTA)
+        if known.rule.local:  # nothing of it is decided here
+            return Route(member, known, outcome=Outcome.UNKNOWN_QUOTA)
         if not known.rule.divided:
-            return Route(member, known)
+            return Route(member, known, limit=self.limit_of(known, at.epoch))
         mark = register.mark(at.epoch)
         plan = self.plans.get(at.epoch)
         if mark is None or mark.kind is EpochKind.VOID or (mark.kind is EpochKind.PLANNED and plan is None):
@@ -44,9 +47,14 @@ class Lending:
             return Route(member, known, outcome=Outcome.NO_PLAN)
         return Route(member, known, direct_epoch=at.epoch)
 
+    def limit_of(self, known: KnownQuota, epoch: int) -> RateLimit:
+        """The limit that the quota's bucket has in `epoch`: slower by what silent edges may spend of it."""
+        plan = self.plans.get(epoch)
+        return known.slower(plan.slowed.get(known.id, 0)) if plan is not None and plan.slowed else known.limit
+
     def pool_of(self, known: KnownQuota, register: Register, at: Instant) -> Budget | None:
         """This replica's part of the quota's present epoch; None when it is not in a plan held here."""
-        plan = self.plans.get(at.epoch)
+        plan = self.plans.get(at.epoch) if known.rule.divided else None
         return self._pool(known, plan, register) if plan is not None and known.id in plan.named else None
 
     def _pool(self, known: KnownQuota, plan: HeldPlan, register: Register) -> Budget:

@@ -13,6 +13,7 @@ import numpy as np
 from apportion.core.messages import Ids, Plan, Units, no_ids, no_units
 from apportion.region.quotas import QuotaTable
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
+from apportion.region.versions import Lookup
 
 EPOCHS_KEPT = 8
 """Epochs of plans kept for reading back and for judging late reports."""
@@ -24,14 +25,17 @@ UNREPORTED_KEPT = ROLLUP_EPOCHS_KEPT
 @dataclass(slots=True)
 class HeldPlan:
     """The plan of one epoch in this region's ids. `columns` by holder incarnation; `parts` this replica's own units
-    by id.
+    by id; `slowed` by how many units the bucket of an undivided quota fills less. `rules_version` is the version of the
+    rules that it was divided by.
     """
 
     epoch: int
     generation: int
+    rules_version: int
     columns: dict[int, tuple[Ids, Units]]
     parts: dict[int, int]
     named: frozenset[int]
+    slowed: dict[int, int] = field(default_factory=dict)
 
     def column(self, holder: int) -> tuple[Ids, Units]:
         """What `holder` was given; empty columns when nothing."""
@@ -88,9 +92,11 @@ class Ledger:
                     column.pop(quota, None)
 
 
-def hold_plan(plan: Plan, replica: int, to_local: Callable[[Ids], Ids], table: QuotaTable) -> HeldPlan | str:
-    """Translate `plan` to local ids (`to_local` of the leader's) and check that each quota sums to its Q_k; a text on
-    failure.
+def hold_plan(
+    plan: Plan, replica: int, to_local: Callable[[Ids], Ids], table: QuotaTable, rules: Lookup
+) -> HeldPlan | str:
+    """Translate `plan` to local ids (`to_local` of the leader's) and check that each quota sums to its Q_k, or to that
+    with slack, by `rules`, those of the version that it names; a text on failure.
     """
     columns = {column.holder: (to_local(column.ids), column.units) for column in plan.columns}
     held = (to_local(plan.held_ids), plan.held)
@@ -101,10 +107,14 @@ def hold_plan(plan: Plan, replica: int, to_local: Callable[[Ids], Ids], table: Q
     np.add.at(sums, row, units)
     for identity, total in zip(named.tolist(), sums.tolist(), strict=True):
         known = table.by_id(identity)
-        if known is None or not known.rule.divided:
+        limited = rules.find(known.quota) if known is not None else None
+        if known is None or limited is None or not limited[0].planned:
             return f"quota {identity} is not divided by the rules in force"
-        if total != known.limit.units_in_epoch(plan.epoch):
-            return f"{known.quota.rule}: {total} units planned, Q_k is {known.limit.units_in_epoch(plan.epoch)}"
+        due = limited[0].planned_units(plan.epoch)
+        if total != due:
+            return f"{known.quota.rule}: {total} units planned, {due} are to be"
     own_ids, own_units = columns.pop(replica, (no_ids(), no_units()))
     parts = dict(zip(own_ids.tolist(), own_units.tolist(), strict=True))
-    return HeldPlan(plan.epoch, plan.generation, columns, parts, frozenset(named.tolist()))
+    slowed = dict(zip(to_local(plan.slowed_ids).tolist(), plan.slowed.tolist(), strict=True))
+    named_ids = frozenset(named.tolist())
+    return HeldPlan(plan.epoch, plan.generation, plan.rules_version, columns, parts, named_ids, slowed)

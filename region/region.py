@@ -9,6 +9,7 @@ import asyncio
 import secrets
 from collections.abc import Coroutine
 from dataclasses import replace
+from typing import Protocol
 
 import structlog
 
@@ -30,11 +31,13 @@ from apportion.region.events import (
     Polled,
     RolledUp,
     RollUp,
+    RulesChanged,
     Send,
     Swapped,
     SwapRegister,
 )
 from apportion.region.store import Store
+from apportion.region.sums import LABELS_BACK, Sums
 
 log = structlog.get_logger("apportion.region")
 
@@ -43,6 +46,12 @@ OUTBOX_MAX = 4_096
 
 POLL_MAX_S = 0.25
 """The authority is polled at least this often, so that a clock that was adjusted is noticed soon."""
+
+SUM_S = 0.5
+"""Labels are judged this often, so that each is judged, and none long after its reports are due."""
+
+LABELS_MAX = 8
+"""Labels judged at a time, after the process was held up."""
 
 Message = ToEdge | ToAllocator
 
@@ -74,11 +83,21 @@ class Outbox:
         return await self._queue.get()
 
 
+class RulesStatus(Protocol):
+    """Which rules files are not in force as they are on disk, and why; how often that was so, and new versions."""
+
+    rejected: tuple[str, ...]
+    reason: str
+    rejections: int
+    reloads: int
+
+
 class Region:
     """One running region replica."""
 
     def __init__(self, store: Store, ruleset: RuleSet, texts: tuple[tuple[str, str], ...]) -> None:
         self.store = store
+        self.rules_status: RulesStatus | None = None
         self._ruleset = ruleset
         self._texts = texts
         self._authority: Authority | None = None
@@ -86,6 +105,8 @@ class Region:
         self._sessions = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._poller: asyncio.Task[None] | None = None
+        self._summer: asyncio.Task[None] | None = None
+        self.sums: Sums
 
     @property
     def authority(self) -> Authority:
@@ -100,17 +121,26 @@ class Region:
         version = await self.store.rules_version(self._ruleset.digest)
         rules = Rules(version, self._texts)
         self._authority = Authority(rules, self._ruleset, register, secrets.randbits(63))
+        self.sums = Sums(self._authority.table)
         self.feed(Polled())
+        self._summer = asyncio.create_task(self._add_up())
         self._poller = asyncio.create_task(self._poll())
 
     async def stop(self) -> None:
         """End every stream after what is queued, let store calls under way finish, close the store."""
         for outbox in self._outboxes.values():
             outbox.end()
-        if self._poller is not None:
-            self._poller.cancel()
+        for task in (self._poller, self._summer):
+            if task is not None:
+                task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.store.close()
+
+    async def change_rules(self, texts: tuple[tuple[str, str], ...], ruleset: RuleSet) -> int:
+        """Let other rules be in force, and tell everybody; returns their version. StoreError: they are not."""
+        version = await self.store.rules_version(ruleset.digest)
+        self.feed(RulesChanged(Rules(version, texts), ruleset))
+        return version
 
     def open_session(self) -> tuple[int, Outbox]:
         """Number a new stream and give it an outbox."""
@@ -202,6 +232,21 @@ class Region:
                 return await self._first_register()
             return created
         return register
+
+    async def _add_up(self) -> None:
+        """Once a second, compare what all edges and replicas admitted with what the limits entitle to."""
+        while True:
+            await asyncio.sleep(SUM_S)
+            label = self.authority.tick(self.store.now_ns()).epoch - LABELS_BACK
+            first = max(self.sums.judged + 1, label - LABELS_MAX + 1)
+            try:
+                rows = await self.store.rolled_up(first) if first <= label else ()
+            except StoreError as error:
+                log.error("store_failed", operation="rolled_up", reason=str(error))
+                continue
+            for each in range(first, label + 1):
+                for note in self.sums.judge(each, rows, len(self.authority.edges)):
+                    self._perform(note)
 
     async def _poll(self) -> None:
         while True:

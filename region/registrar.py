@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from apportion.core.messages import Register
 from apportion.region.events import Swapped, SwapRegister
+from apportion.region.register import lead
 
 Transition = Callable[[Register, int], Register | None]
 """The register after a change at a store time; None = refused."""
@@ -74,3 +76,8 @@ class Registrar:
             self._asked = (self._requests, new)
             return settled, [SwapRegister(self._requests, self.register, new)]
         return settled, []
+
+
+def is_lead(change: Change) -> bool:
+    """Whether the change is somebody taking the lead."""
+    return isinstance(change.transition, partial) and change.transition.func is lead

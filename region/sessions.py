@@ -29,10 +29,12 @@ class EdgeSession:
         self.names: dict[int, Quota] = {}
         self.declared = Declared()
         self.last_report = 0
+        self.attached_epoch = 0
         self.crossings = 0
         self.degraded = 0
         self.demand: dict[int, int] = {}
         self.demand_epoch = 0
+        self.rules_version = 0  # acknowledged
 
     @property
     def incarnation(self) -> int:
@@ -63,11 +65,11 @@ class AllocatorSession:
         Looked up by name for each plan, which also keeps a planned quota from being forgotten: an id kept from an
         earlier plan may mean another quota by now.
         """
-        used = np.unique(np.concatenate([plan.held_ids, *(column.ids for column in plan.columns)]))
+        used = np.unique(np.concatenate([plan.held_ids, plan.slowed_ids, *(column.ids for column in plan.columns)]))
         local = np.full(int(used.max()) + 1 if len(used) else 0, UNKNOWN, np.uint32)
         for identity in used.tolist():
             quota = self._names.get(identity)
-            known = table.find(quota, plan.epoch) if quota is not None else None
+            known = table.recall(quota, plan.epoch) if quota is not None else None
             if known is not None:
                 local[identity] = known.id
         return lambda ids: local[ids]

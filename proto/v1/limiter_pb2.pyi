@@ -64,6 +64,10 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """Nobody who may decide answered in time, and the rule says deny."""
     REASON_KEYS_FULL: _Reason.ValueType  # 4
     """There is no room to count a further key."""
+    REASON_PENDING: _Reason.ValueType  # 5
+    """It is a shadow rule, which refuses nobody: the region was asked, and nobody waits for what it says."""
+    REASON_UNLISTED: _Reason.ValueType  # 6
+    """The tenant is on no plan, and the rules refuse such tenants, however long they wait."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Why a rule refused."""
@@ -78,6 +82,10 @@ REASON_UNAVAILABLE: Reason.ValueType  # 3
 """Nobody who may decide answered in time, and the rule says deny."""
 REASON_KEYS_FULL: Reason.ValueType  # 4
 """There is no room to count a further key."""
+REASON_PENDING: Reason.ValueType  # 5
+"""It is a shadow rule, which refuses nobody: the region was asked, and nobody waits for what it says."""
+REASON_UNLISTED: Reason.ValueType  # 6
+"""The tenant is on no plan, and the rules refuse such tenants, however long they wait."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final
@@ -134,14 +142,42 @@ class Descriptor(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class CostsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     DIMENSIONS_FIELD_NUMBER: _builtins.int
     COST_FIELD_NUMBER: _builtins.int
+    COSTS_FIELD_NUMBER: _builtins.int
     cost: _builtins.int
-    """Units that the request costs; absent = each rule's own default, 0 = a peek at this descriptor."""
+    """Requests that the request costs; absent = each rule's own default, 0 = a peek at this descriptor."""
     @_builtins.property
     def dimensions(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Value of each dimension, by its name, such as tenant: contoso. A dimension that is absent never matches;
         "" is a value.
+        """
+
+    @_builtins.property
+    def costs(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Units that it costs by measure, such as tokens: 350, at most 16; `cost` is the same as `requests` here, and only
+        one of them is given. A rule that counts a measure that is not named costs its own default, a measure that no rule
+        counts nothing.
         """
 
     def __init__(
@@ -149,10 +185,11 @@ class Descriptor(_message.Message):
         *,
         dimensions: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         cost: _builtins.int | None = ...,
+        costs: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "cost", b"cost"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "cost", b"cost", "dimensions", b"dimensions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "cost", b"cost", "costs", b"costs", "dimensions", b"dimensions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015
@@ -255,14 +292,17 @@ class RuleVerdict(_message.Message):
     EPOCH_FIELD_NUMBER: _builtins.int
     DEGRADED_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    SHADOW_FIELD_NUMBER: _builtins.int
     rule: _builtins.str
     """Name of the rule."""
     cost: _builtins.int
     """Units asked of this rule, summed over descriptors; 2^64 - 1 stands for that or more. 0 = a peek."""
     allowed: _builtins.bool
-    """Whether this rule lets the request pass."""
+    """Whether this rule lets the request pass; of a shadow rule: whether it would, were it enforced."""
     charged: _builtins.bool
-    """Whether `cost` was charged to this rule; false for a peek and whenever any rule refused."""
+    """Whether `cost` was charged to this rule; false for a peek and whenever any rule refused (a shadow rule
+    refuses nobody).
+    """
     remaining: _builtins.int
     """Whole units left for this key after what was charged; absent = nobody knows. `remaining_scope` says of
     whose number.
@@ -277,6 +317,8 @@ class RuleVerdict(_message.Message):
     """
     degraded: _builtins.bool
     """Whether the rule was answered without the authority that should have decided."""
+    shadow: _builtins.bool
+    """Whether the rule is a shadow: counted as if enforced, but it refuses nobody and never decides."""
     @_builtins.property
     def key(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Values of the rule's `key` dimensions, in its order; none = the rule has one quota for everybody."""
@@ -309,10 +351,11 @@ class RuleVerdict(_message.Message):
         epoch: _builtins.int | None = ...,
         degraded: _builtins.bool = ...,
         limit: Global___Limit | None = ...,
+        shadow: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_epoch", b"_epoch", "_remaining", b"_remaining", "epoch", b"epoch", "limit", b"limit", "remaining", b"remaining", "reset_after", b"reset_after", "retry_after", b"retry_after"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_epoch", b"_epoch", "_remaining", b"_remaining", "allowed", b"allowed", "charged", b"charged", "cost", b"cost", "degraded", b"degraded", "epoch", b"epoch", "key", b"key", "limit", b"limit", "reason", b"reason", "remaining", b"remaining", "remaining_scope", b"remaining_scope", "reset_after", b"reset_after", "retry_after", b"retry_after", "rule", b"rule"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_epoch", b"_epoch", "_remaining", b"_remaining", "allowed", b"allowed", "charged", b"charged", "cost", b"cost", "degraded", b"degraded", "epoch", b"epoch", "key", b"key", "limit", b"limit", "reason", b"reason", "remaining", b"remaining", "remaining_scope", b"remaining_scope", "reset_after", b"reset_after", "retry_after", b"retry_after", "rule", b"rule", "shadow", b"shadow"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__epoch: _TypeAlias = _typing.Literal["epoch"]  # noqa: Y015
     _WhichOneofArgType__epoch: _TypeAlias = _typing.Literal["_epoch", b"_epoch"]  # noqa: Y015

@@ -134,6 +134,38 @@ ENFORCE_EDGE_REGION: Enforce.ValueType  # 4
 """`edge+region`: a generous threshold at the edge, then the region."""
 Global___Enforce: _TypeAlias = Enforce  # noqa: Y015
 
+class _RuleState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RuleStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RuleState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RULE_STATE_UNSPECIFIED: _RuleState.ValueType  # 0
+    """Not told."""
+    RULE_STATE_EXACT: _RuleState.ValueType  # 1
+    """Never over by label."""
+    RULE_STATE_BOUNDED: _RuleState.ValueType  # 2
+    """Over by at most the bound."""
+    RULE_STATE_ADVISORY: _RuleState.ValueType  # 3
+    """Its counters are being lost: the bound does not hold now."""
+    RULE_STATE_DEGRADED: _RuleState.ValueType  # 4
+    """Some of it is decided without the authority now."""
+
+class RuleState(_RuleState, metaclass=_RuleStateEnumTypeWrapper):
+    """How far what a quota says can be trusted."""
+
+RULE_STATE_UNSPECIFIED: RuleState.ValueType  # 0
+"""Not told."""
+RULE_STATE_EXACT: RuleState.ValueType  # 1
+"""Never over by label."""
+RULE_STATE_BOUNDED: RuleState.ValueType  # 2
+"""Over by at most the bound."""
+RULE_STATE_ADVISORY: RuleState.ValueType  # 3
+"""Its counters are being lost: the bound does not hold now."""
+RULE_STATE_DEGRADED: RuleState.ValueType  # 4
+"""Some of it is decided without the authority now."""
+Global___RuleState: _TypeAlias = RuleState  # noqa: Y015
+
 @_typing.final
 class QuotaName(_message.Message):
     """-------------------------------------------------------------------------------------- values of both links
@@ -377,6 +409,7 @@ class FromEdge(_message.Message):
     REPORT_FIELD_NUMBER: _builtins.int
     RETURNED_FIELD_NUMBER: _builtins.int
     LEAVE_FIELD_NUMBER: _builtins.int
+    RULES_ACK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def hello(self) -> Global___Hello:
         """First message of the stream, and only the first."""
@@ -397,6 +430,10 @@ class FromEdge(_message.Message):
     def leave(self) -> Global___Leave:
         """The edge stops."""
 
+    @_builtins.property
+    def rules_ack(self) -> Global___RulesAck:
+        """The edge decides by a version of the rules."""
+
     def __init__(
         self,
         *,
@@ -405,12 +442,13 @@ class FromEdge(_message.Message):
         report: Global___Report | None = ...,
         returned: Global___Return | None = ...,
         leave: Global___Leave | None = ...,
+        rules_ack: Global___RulesAck | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acquire", b"acquire", "hello", b"hello", "leave", b"leave", "message", b"message", "report", b"report", "returned", b"returned"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acquire", b"acquire", "hello", b"hello", "leave", b"leave", "message", b"message", "report", b"report", "returned", b"returned", "rules_ack", b"rules_ack"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acquire", b"acquire", "hello", b"hello", "leave", b"leave", "message", b"message", "report", b"report", "returned", b"returned"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acquire", b"acquire", "hello", b"hello", "leave", b"leave", "message", b"message", "report", b"report", "returned", b"returned", "rules_ack", b"rules_ack"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "acquire", "report", "returned", "leave"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "acquire", "report", "returned", "leave", "rules_ack"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -533,6 +571,8 @@ class Report(_message.Message):
     SPENT_FIELD_NUMBER: _builtins.int
     CROSSINGS_FIELD_NUMBER: _builtins.int
     DEGRADED_FIELD_NUMBER: _builtins.int
+    SPENT_DEGRADED_FIELD_NUMBER: _builtins.int
+    OVER_THRESHOLD_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number of the report; a repetition has the same one."""
     epoch: _builtins.int
@@ -555,6 +595,14 @@ class Report(_message.Message):
     """Crossings that the edge began in the epoch."""
     degraded: _builtins.int
     """Requests that were answered without the authority that should have decided."""
+    spent_degraded: _builtins.bytes
+    """Column u64, beside `spent_ids`: units of `spent` that no slice or loan covered, spent as the rule's
+    `when_unavailable` says. No rows at all = none of any.
+    """
+    over_threshold: _builtins.bytes
+    """Column u64, beside `demand_ids`: units of `demand` that the edge refused above the threshold of an `edge+region`
+    rule, without asking the region. No rows at all = none of any.
+    """
     @_builtins.property
     def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotaName]:
         """Names that are declared with this message; none = every id is known already."""
@@ -572,10 +620,12 @@ class Report(_message.Message):
         spent: _builtins.bytes = ...,
         crossings: _builtins.int = ...,
         degraded: _builtins.int = ...,
+        spent_degraded: _builtins.bytes = ...,
+        over_threshold: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crossings", b"crossings", "degraded", b"degraded", "demand", b"demand", "demand_ids", b"demand_ids", "epoch", b"epoch", "names", b"names", "number", b"number", "spent", b"spent", "spent_epoch", b"spent_epoch", "spent_ids", b"spent_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crossings", b"crossings", "degraded", b"degraded", "demand", b"demand", "demand_ids", b"demand_ids", "epoch", b"epoch", "names", b"names", "number", b"number", "over_threshold", b"over_threshold", "spent", b"spent", "spent_degraded", b"spent_degraded", "spent_epoch", b"spent_epoch", "spent_ids", b"spent_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -627,6 +677,30 @@ class Leave(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Leave: _TypeAlias = Leave  # noqa: Y015
+
+@_typing.final
+class RulesAck(_message.Message):
+    """The edge decides every request by this version of the rules from now on: it has the rules, and its present epoch is
+    that of the first plan that names the version, or a later one. Said once on each stream for each version.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """The version; one that the edge could read only in part is never acknowledged."""
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RulesAck: _TypeAlias = RulesAck  # noqa: Y015
 
 @_typing.final
 class ToEdge(_message.Message):
@@ -1045,6 +1119,8 @@ class Plan(_message.Message):
     COLUMNS_FIELD_NUMBER: _builtins.int
     HELD_IDS_FIELD_NUMBER: _builtins.int
     HELD_FIELD_NUMBER: _builtins.int
+    SLOWED_IDS_FIELD_NUMBER: _builtins.int
+    SLOWED_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     """The leader's generation, at least 1."""
     epoch: _builtins.int
@@ -1054,7 +1130,13 @@ class Plan(_message.Message):
     held_ids: _builtins.bytes
     """Column u32, a row for each quota of which something is held back, each once: its id."""
     held: _builtins.bytes
-    """Column u64, beside `held_ids`: units that nobody gets."""
+    """Column u64, beside `held_ids`: units that nobody gets, since edges that are silent may still spend them."""
+    slowed_ids: _builtins.bytes
+    """Column u32, a row for each quota that is not divided and that silent edges may still spend of, each once:
+    its id.
+    """
+    slowed: _builtins.bytes
+    """Column u64, beside `slowed_ids`: units by which the quota's bucket fills less in this epoch."""
     @_builtins.property
     def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotaName]:
         """Names that are declared with this message; none = every id is known already."""
@@ -1073,10 +1155,12 @@ class Plan(_message.Message):
         columns: _abc.Iterable[Global___Column] | None = ...,
         held_ids: _builtins.bytes = ...,
         held: _builtins.bytes = ...,
+        slowed_ids: _builtins.bytes = ...,
+        slowed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "epoch", b"epoch", "generation", b"generation", "held", b"held", "held_ids", b"held_ids", "names", b"names", "rules_version", b"rules_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "epoch", b"epoch", "generation", b"generation", "held", b"held", "held_ids", b"held_ids", "names", b"names", "rules_version", b"rules_version", "slowed", b"slowed", "slowed_ids", b"slowed_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1097,6 +1181,7 @@ class ToAllocator(_message.Message):
     REGISTER_ANSWER_FIELD_NUMBER: _builtins.int
     DEMAND_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
+    REMEMBERED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def rules(self) -> Global___Rules:
         """Rules that replace all earlier ones."""
@@ -1117,6 +1202,10 @@ class ToAllocator(_message.Message):
     def refused(self) -> Global___Refused:
         """The region closes the stream."""
 
+    @_builtins.property
+    def remembered(self) -> Global___Remembered:
+        """What the replica remembers of one edge."""
+
     def __init__(
         self,
         *,
@@ -1125,16 +1214,73 @@ class ToAllocator(_message.Message):
         register_answer: Global___RegisterAnswer | None = ...,
         demand: Global___Demand | None = ...,
         refused: Global___Refused | None = ...,
+        remembered: Global___Remembered | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "governance", b"governance", "message", b"message", "refused", b"refused", "register_answer", b"register_answer", "rules", b"rules"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "governance", b"governance", "message", b"message", "refused", b"refused", "register_answer", b"register_answer", "remembered", b"remembered", "rules", b"rules"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "governance", b"governance", "message", b"message", "refused", b"refused", "register_answer", b"register_answer", "rules", b"rules"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "governance", b"governance", "message", b"message", "refused", b"refused", "register_answer", b"register_answer", "remembered", b"remembered", "rules", b"rules"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["rules", "governance", "register_answer", "demand", "refused"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["rules", "governance", "register_answer", "demand", "refused", "remembered"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
 Global___ToAllocator: _TypeAlias = ToAllocator  # noqa: Y015
+
+@_typing.final
+class Remembered(_message.Message):
+    """What a replica remembers of one edge: sent to an allocator when it attaches or takes the lead, and when the
+    edge leaves or its stream ends, so that what a silent edge may still spend is held back.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EDGE_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
+    REPORTED_EPOCH_FIELD_NUMBER: _builtins.int
+    GONE_EPOCH_FIELD_NUMBER: _builtins.int
+    LEFT_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
+    UNITS_FIELD_NUMBER: _builtins.int
+    edge: _builtins.str
+    """The edge's `--id`, 1 to 1024 bytes of UTF-8."""
+    incarnation: _builtins.int
+    """Its latest incarnation."""
+    reported_epoch: _builtins.int
+    """Epoch of its latest report, or the one before it attached if it has not reported."""
+    gone_epoch: _builtins.int
+    """Epoch in which its stream ended; absent = the stream is open."""
+    left: _builtins.bool
+    """Whether it left in good order and spends nothing more."""
+    ids: _builtins.bytes
+    """Column u32, a row for each quota of its last slices, each once: its id."""
+    units: _builtins.bytes
+    """Column u64, beside `ids`: units of the largest of those slices."""
+    @_builtins.property
+    def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotaName]:
+        """Names that are declared with this message; none = every id is known already."""
+
+    def __init__(
+        self,
+        *,
+        edge: _builtins.str = ...,
+        incarnation: _builtins.int = ...,
+        reported_epoch: _builtins.int = ...,
+        gone_epoch: _builtins.int | None = ...,
+        left: _builtins.bool = ...,
+        names: _abc.Iterable[Global___QuotaName] | None = ...,
+        ids: _builtins.bytes = ...,
+        units: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_gone_epoch", b"_gone_epoch", "gone_epoch", b"gone_epoch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_gone_epoch", b"_gone_epoch", "edge", b"edge", "gone_epoch", b"gone_epoch", "ids", b"ids", "incarnation", b"incarnation", "left", b"left", "names", b"names", "reported_epoch", b"reported_epoch", "units", b"units"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__gone_epoch: _TypeAlias = _typing.Literal["gone_epoch"]  # noqa: Y015
+    _WhichOneofArgType__gone_epoch: _TypeAlias = _typing.Literal["_gone_epoch", b"_gone_epoch"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gone_epoch) -> _WhichOneofReturnType__gone_epoch | None: ...
+
+Global___Remembered: _TypeAlias = Remembered  # noqa: Y015
 
 @_typing.final
 class Holder(_message.Message):
@@ -1293,10 +1439,32 @@ class ExplainRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class DimensionsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     DOMAIN_FIELD_NUMBER: _builtins.int
     RULE_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
     EPOCHS_FIELD_NUMBER: _builtins.int
+    DIMENSIONS_FIELD_NUMBER: _builtins.int
+    HEAVIEST_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """Only quotas of this domain; absent = of all domains."""
     rule: _builtins.str
@@ -1309,6 +1477,14 @@ class ExplainRequest(_message.Message):
     """How many epochs before the present one to tell of, for each quota; 0 = only the present one. At most 600
     are kept.
     """
+    heaviest: _builtins.int
+    """Only so many quotas, those that were asked for most of late, the heaviest first; 0 = all, by name."""
+    @_builtins.property
+    def dimensions(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Values of dimensions, by name: only the quota of the rules asked for whose key they give, also if nobody has asked
+        for it yet; dimensions that are not in a rule's key are passed over. Empty = no such narrowing. Goes with `rule`.
+        """
+
     def __init__(
         self,
         *,
@@ -1316,10 +1492,12 @@ class ExplainRequest(_message.Message):
         rule: _builtins.str | None = ...,
         key: _builtins.bytes | None = ...,
         epochs: _builtins.int = ...,
+        dimensions: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        heaviest: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_domain", b"_domain", "_key", b"_key", "_rule", b"_rule", "domain", b"domain", "key", b"key", "rule", b"rule"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_domain", b"_domain", "_key", b"_key", "_rule", b"_rule", "domain", b"domain", "epochs", b"epochs", "key", b"key", "rule", b"rule"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_domain", b"_domain", "_key", b"_key", "_rule", b"_rule", "dimensions", b"dimensions", "domain", b"domain", "epochs", b"epochs", "heaviest", b"heaviest", "key", b"key", "rule", b"rule"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__domain: _TypeAlias = _typing.Literal["domain"]  # noqa: Y015
     _WhichOneofArgType__domain: _TypeAlias = _typing.Literal["_domain", b"_domain"]  # noqa: Y015
@@ -1350,6 +1528,8 @@ class ExplainResponse(_message.Message):
     QUOTAS_LEFT_OUT_FIELD_NUMBER: _builtins.int
     EDGES_FIELD_NUMBER: _builtins.int
     RULES_FIELD_NUMBER: _builtins.int
+    RULES_REJECTED_FIELD_NUMBER: _builtins.int
+    REJECTED_FILES_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     """The epoch now."""
     rules_version: _builtins.int
@@ -1358,6 +1538,8 @@ class ExplainResponse(_message.Message):
     """Incarnation of the replica that answers."""
     quotas_left_out: _builtins.int
     """Quotas that were asked for but left out because there are more than the answer holds; 0 = none."""
+    rules_rejected: _builtins.str
+    """Why the rules files are not in force as they are on disk, for a person; empty = they are."""
     @_builtins.property
     def register(self) -> Global___Register:
         """The register; absent = the store did not answer."""
@@ -1376,6 +1558,10 @@ class ExplainResponse(_message.Message):
     def rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___RuleTotals]:
         """Every rule that was asked for, by domain and name."""
 
+    @_builtins.property
+    def rejected_files(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the rules files that are not in force as they are on disk; each keeps its own last good text."""
+
     def __init__(
         self,
         *,
@@ -1387,10 +1573,12 @@ class ExplainResponse(_message.Message):
         quotas_left_out: _builtins.int = ...,
         edges: _abc.Iterable[Global___EdgeState] | None = ...,
         rules: _abc.Iterable[Global___RuleTotals] | None = ...,
+        rules_rejected: _builtins.str = ...,
+        rejected_files: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["register", b"register"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["edges", b"edges", "epoch", b"epoch", "quotas", b"quotas", "quotas_left_out", b"quotas_left_out", "register", b"register", "replica", b"replica", "rules", b"rules", "rules_version", b"rules_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["edges", b"edges", "epoch", b"epoch", "quotas", b"quotas", "quotas_left_out", b"quotas_left_out", "register", b"register", "rejected_files", b"rejected_files", "replica", b"replica", "rules", b"rules", "rules_rejected", b"rules_rejected", "rules_version", b"rules_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1416,6 +1604,19 @@ class QuotaState(_message.Message):
     HOLDERS_FIELD_NUMBER: _builtins.int
     WORST_OVERSHOOT_FIELD_NUMBER: _builtins.int
     ABOVE_QUOTA_FIELD_NUMBER: _builtins.int
+    KEY_DIMENSIONS_FIELD_NUMBER: _builtins.int
+    USED_FIELD_NUMBER: _builtins.int
+    RESETS_AFTER_NS_FIELD_NUMBER: _builtins.int
+    RESET_REASON_FIELD_NUMBER: _builtins.int
+    BOUND_FIELD_NUMBER: _builtins.int
+    BOUND_REASON_FIELD_NUMBER: _builtins.int
+    LOWERED_BY_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    OFFERED_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
+    RULES_VERSION_FIELD_NUMBER: _builtins.int
+    REFUSED_AT_EDGES_FIELD_NUMBER: _builtins.int
+    REFUSED_WITH_ROOM_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """Domain of the rule."""
     rule: _builtins.str
@@ -1444,6 +1645,34 @@ class QuotaState(_message.Message):
     """The most that one label was above its epoch's quota, units rounded up: 0 or less for a divided quota,
     always. Absent = nothing was metered yet.
     """
+    used: _builtins.int
+    """Units that count against the limit now: of a divided quota, what the rollup has of the present epoch; of another,
+    what the store's bucket still holds. Absent = the store did not answer.
+    """
+    resets_after_ns: _builtins.int
+    """Nanoseconds until the whole allowance is there again if nobody spends any more; absent = `used` is, too."""
+    reset_reason: _builtins.str
+    """Why it resets then, for a person."""
+    bound: _builtins.int
+    """The most that one label can be over, units; absent = no number bounds it."""
+    bound_reason: _builtins.str
+    """What the bound is made of, for a person."""
+    state: Global___RuleState.ValueType
+    """How far what it says can be trusted."""
+    offered: _builtins.int
+    """Offered cost of the latest report of every edge, units: about one second's."""
+    refused: _builtins.int
+    """Units of `offered` that were not admitted under the same labels, as far as they are in the rollup."""
+    rules_version: _builtins.int
+    """Version of the rules that the quota is decided by now; below the response's `rules_version` while its division
+    waits for the first plan that names that.
+    """
+    refused_at_edges: _builtins.int
+    """Units that edges refused above the quota's threshold without asking, over the labels that the rollup has."""
+    refused_with_room: _builtins.int
+    """Of these, units that the quota could still have admitted when their labels ended, by the region's own sum: the most
+    that refusing at the edge has cost.
+    """
     @_builtins.property
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___EpochState]:
         """The epochs asked for, ascending, the present one last; an epoch that is not known is left out."""
@@ -1451,6 +1680,14 @@ class QuotaState(_message.Message):
     @_builtins.property
     def holders(self) -> _containers.RepeatedCompositeFieldContainer[Global___HolderState]:
         """Every edge that holds a slice or told a demand, by name."""
+
+    @_builtins.property
+    def key_dimensions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the rule's key dimensions, in the order of the key's values."""
+
+    @_builtins.property
+    def lowered_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What lowered the quota below the rule's limit, for a person, each; none = nothing did."""
 
     def __init__(
         self,
@@ -1469,14 +1706,40 @@ class QuotaState(_message.Message):
         holders: _abc.Iterable[Global___HolderState] | None = ...,
         worst_overshoot: _builtins.int = ...,
         above_quota: _builtins.int | None = ...,
+        key_dimensions: _abc.Iterable[_builtins.str] | None = ...,
+        used: _builtins.int | None = ...,
+        resets_after_ns: _builtins.int | None = ...,
+        reset_reason: _builtins.str = ...,
+        bound: _builtins.int | None = ...,
+        bound_reason: _builtins.str = ...,
+        lowered_by: _abc.Iterable[_builtins.str] | None = ...,
+        state: Global___RuleState.ValueType = ...,
+        offered: _builtins.int = ...,
+        refused: _builtins.int = ...,
+        rules_version: _builtins.int = ...,
+        refused_at_edges: _builtins.int = ...,
+        refused_with_room: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "above_quota", b"above_quota"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "resets_after_ns", b"resets_after_ns", "used", b"used"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "above_quota", b"above_quota", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_text", b"key_text", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "quota_units", b"quota_units", "rule", b"rule", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "bound_reason", b"bound_reason", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_dimensions", b"key_dimensions", "key_text", b"key_text", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "lowered_by", b"lowered_by", "offered", b"offered", "quota_units", b"quota_units", "refused", b"refused", "refused_at_edges", b"refused_at_edges", "refused_with_room", b"refused_with_room", "reset_reason", b"reset_reason", "resets_after_ns", b"resets_after_ns", "rule", b"rule", "rules_version", b"rules_version", "state", b"state", "used", b"used", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__above_quota: _TypeAlias = _typing.Literal["above_quota"]  # noqa: Y015
     _WhichOneofArgType__above_quota: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota"]  # noqa: Y015
+    _WhichOneofReturnType__bound: _TypeAlias = _typing.Literal["bound"]  # noqa: Y015
+    _WhichOneofArgType__bound: _TypeAlias = _typing.Literal["_bound", b"_bound"]  # noqa: Y015
+    _WhichOneofReturnType__resets_after_ns: _TypeAlias = _typing.Literal["resets_after_ns"]  # noqa: Y015
+    _WhichOneofArgType__resets_after_ns: _TypeAlias = _typing.Literal["_resets_after_ns", b"_resets_after_ns"]  # noqa: Y015
+    _WhichOneofReturnType__used: _TypeAlias = _typing.Literal["used"]  # noqa: Y015
+    _WhichOneofArgType__used: _TypeAlias = _typing.Literal["_used", b"_used"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__above_quota) -> _WhichOneofReturnType__above_quota | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__bound) -> _WhichOneofReturnType__bound | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__resets_after_ns) -> _WhichOneofReturnType__resets_after_ns | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__used) -> _WhichOneofReturnType__used | None: ...
 
 Global___QuotaState: _TypeAlias = QuotaState  # noqa: Y015
 
@@ -1593,7 +1856,7 @@ class EdgeState(_message.Message):
     attached: _builtins.bool
     """Whether its stream is open now."""
     rules_version: _builtins.int
-    """Version of the rules that it named in its hello, or was sent since."""
+    """Version of the rules that it acknowledged last on its present stream; 0 = none yet."""
     crossings: _builtins.int
     """Crossings that its reports counted since this replica started."""
     degraded: _builtins.int
@@ -1628,6 +1891,14 @@ class RuleTotals(_message.Message):
     OFFERED_FIELD_NUMBER: _builtins.int
     ADMITTED_FIELD_NUMBER: _builtins.int
     CROSSINGS_FIELD_NUMBER: _builtins.int
+    ENFORCE_FIELD_NUMBER: _builtins.int
+    LIMIT_UNITS_FIELD_NUMBER: _builtins.int
+    LIMIT_PERIOD_NS_FIELD_NUMBER: _builtins.int
+    BOUND_FIELD_NUMBER: _builtins.int
+    WORST_OVERSHOOT_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    OFFERED_LATEST_FIELD_NUMBER: _builtins.int
+    ADMITTED_LATEST_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """Domain of the rule."""
     rule: _builtins.str
@@ -1640,6 +1911,22 @@ class RuleTotals(_message.Message):
     """Admitted cost, units: what edges reported as spent, and what was decided here."""
     crossings: _builtins.int
     """Crossings that carried at least one member of this rule."""
+    enforce: Global___Enforce.ValueType
+    """How the rule is enforced."""
+    limit_units: _builtins.int
+    """What is allowed in one period of the limit, units, of each key; of a limit by plan the largest."""
+    limit_period_ns: _builtins.int
+    """The period of the limit, nanoseconds; 0 = there is no limit."""
+    bound: _builtins.int
+    """The most that one label of one key can be over, units; absent = no number bounds it."""
+    worst_overshoot: _builtins.int
+    """The most that one label of one key was over since this replica started, units rounded up."""
+    state: Global___RuleState.ValueType
+    """How far what it says can be trusted."""
+    offered_latest: _builtins.int
+    """Offered cost of the latest report of every edge, units: about one second's."""
+    admitted_latest: _builtins.int
+    """Units of the last label whose reports are all due."""
     def __init__(
         self,
         *,
@@ -1648,11 +1935,21 @@ class RuleTotals(_message.Message):
         offered: _builtins.int = ...,
         admitted: _builtins.int = ...,
         crossings: _builtins.int = ...,
+        enforce: Global___Enforce.ValueType = ...,
+        limit_units: _builtins.int = ...,
+        limit_period_ns: _builtins.int = ...,
+        bound: _builtins.int | None = ...,
+        worst_overshoot: _builtins.int = ...,
+        state: Global___RuleState.ValueType = ...,
+        offered_latest: _builtins.int = ...,
+        admitted_latest: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_bound", b"_bound", "bound", b"bound"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted", b"admitted", "crossings", b"crossings", "domain", b"domain", "offered", b"offered", "rule", b"rule"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bound", b"_bound", "admitted", b"admitted", "admitted_latest", b"admitted_latest", "bound", b"bound", "crossings", b"crossings", "domain", b"domain", "enforce", b"enforce", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "offered", b"offered", "offered_latest", b"offered_latest", "rule", b"rule", "state", b"state", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__bound: _TypeAlias = _typing.Literal["bound"]  # noqa: Y015
+    _WhichOneofArgType__bound: _TypeAlias = _typing.Literal["_bound", b"_bound"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__bound) -> _WhichOneofReturnType__bound | None: ...
 
 Global___RuleTotals: _TypeAlias = RuleTotals  # noqa: Y015

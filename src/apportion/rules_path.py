@@ -11,6 +11,7 @@ from apportion.core.document import CHARACTERS_MAX, Problem
 from apportion.core.errors import InputError, RulesError
 from apportion.core.rule import Place, RuleSet
 from apportion.core.rules_file import FILES_MAX, parse_rules
+from apportion.core.tenancy_file import TABLE, tables_named
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -26,10 +27,19 @@ def load_rules(path: str | Path) -> RuleSet:
 
 
 def read_rule_texts(path: str | Path) -> tuple[tuple[str, str], ...]:
-    """(name, text) of the rules file, or of each in the folder; a name has no folder, so that copies have one digest.
+    """(name, text) of the rules file, or of each in the folder, and of the tables of tenants that they name; a name has
+    no folder, so that copies have one digest.
 
     InputError: there is no such file, or no rules file in the folder. RulesError: files that cannot be read as text.
     """
+    texts, problems = read_rule_files(path)
+    if problems:
+        raise RulesError(problems)
+    return texts
+
+
+def read_rule_files(path: str | Path) -> tuple[tuple[tuple[str, str], ...], tuple[Problem, ...]]:
+    """As `read_rule_texts`, but what cannot be read as text is told beside what can be. InputError as there."""
     texts: list[tuple[str, str]] = []
     problems: list[Problem] = []
     for file in _rule_files(Path(path)):
@@ -39,9 +49,44 @@ def read_rule_texts(path: str | Path) -> tuple[tuple[str, str], ...]:
             problems.append(text)
         else:
             texts.append((file.name, text))
-    if problems:
-        raise RulesError(tuple(problems))
-    return tuple(texts)
+            _read_tables(file, text, texts, problems)
+    return tuple(texts), tuple(problems)
+
+
+def signature(path: str | Path) -> tuple[object, ...]:
+    """What changes whenever a file does, without reading any: names, and what the system says of each file itself.
+
+    A file that was written within the same tick of the clock, to the same length, looks the same. Never raises.
+    """
+    try:
+        files = _rule_files(Path(path))
+        files += sorted(files[0].parent.glob(f"*{TABLE}"))  # which of them are read is only known when it is
+    except InputError as error:
+        return (str(error),)
+    except OSError as error:
+        return (error.errno,)
+    return tuple(_file_signature(file) for file in files)
+
+
+def _file_signature(file: Path) -> tuple[object, ...]:
+    try:
+        found = file.stat()
+    except OSError as error:
+        return (file.name, error.errno)
+    return file.name, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _read_tables(file: Path, text: str, texts: list[tuple[str, str]], problems: list[Problem]) -> None:
+    """Add the tables of tenants that a rules file names, from its own folder. What is not there `core` reports."""
+    for name in tables_named(text):
+        table = file.with_name(name)
+        if any(name == known for known, _ in texts) or not table.is_file():
+            continue
+        found = _read_text(table)
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            texts.append((name, found))
 
 
 def _rule_files(path: Path) -> list[Path]:

@@ -54,7 +54,7 @@ def table(engine: Engine) -> dict[tuple[str, bytes], LocalBucket]:
     """The buckets there are, by rule and encoded key."""
     return {
         (rule, name): bucket
-        for rule, quotas in engine._plans._quotas.items()
+        for (rule, _), quotas in engine._plans._quotas.items()
         for name, bucket in quotas.buckets.items()
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -51,6 +52,7 @@ RULES = Rules(1, (("rules.yaml", TEXT),))
 Said = TypeVar("Said")
 
 
+@cache
 def load(rules: Rules) -> RuleSet:
     """What the shell gives the agent."""
     return parse_rules(rules.texts)

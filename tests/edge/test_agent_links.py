@@ -21,7 +21,7 @@ from apportion.core.messages import (
 from apportion.core.rule import RuleSet
 from apportion.edge.agent import Agent
 from apportion.edge.events import Send
-from tests.edge.by_hand import EPOCH, RULES, TEXT, ByHand, attached, load, member, needs, quota
+from tests.edge.by_hand import EPOCH, TEXT, ByHand, attached, load, member, needs, quota
 
 
 def test_hello_says_who_speaks_and_what_was_seen() -> None:
@@ -43,7 +43,8 @@ def test_a_silent_stream_is_given_up_after_a_second_and_a_half() -> None:
     edge.poll(1)
     assert edge.reconnects() == 1
     assert edge.decisions()[ticket].degraded
-    assert not edge.agent.ready
+    assert not edge.agent.attached
+    assert edge.agent.ready, "the rules are in force and say what happens"
 
 
 def test_each_message_breaks_the_silence() -> None:
@@ -53,7 +54,7 @@ def test_each_message_breaks_the_silence() -> None:
         edge.now_ns += EPOCH_NS
         edge.hear(edge.tick())
     assert edge.reconnects() == 0
-    assert edge.agent.ready
+    assert edge.agent.attached
 
 
 def test_a_lost_crossing_is_answered_and_never_asked_again() -> None:
@@ -91,29 +92,30 @@ def test_rules_that_cannot_be_read_leave_the_edge_alive() -> None:
 
 
 def test_rules_that_cannot_be_read_later_leave_the_former_in_force() -> None:
-    """What was understood before stays."""
+    """What was understood before stays, although the region's latest version is another."""
     broken = Rules(2, (("rules.yaml", "version: 9"),))
     edge = ByHand(Agent("edge-1", "here", 11, load))
     edge.attach()
     edge.hear(Welcome(broken, edge.tick(), replica=901))
-    assert edge.agent.rules == RULES
+    assert edge.agent.rules == broken
+    assert "rules_refused" in edge.notes()
     assert set(edge.agent.matchers) == {"api"}
 
 
-def test_other_rules_forget_what_was_held() -> None:
-    """Slices of the former rules are void: the request crosses."""
+def test_rules_that_say_the_same_keep_what_was_held() -> None:
+    """Slices of a rule that did not change are spent on."""
     edge = attached()
     edge.slices(lease=20)
     edge.poll(500)
     edge.hear(Welcome(Rules(2, (("rules.yaml", TEXT + "\n"),)), edge.tick(), replica=901))
-    edge.waits(needs("lease"))
+    assert edge.ask(needs("lease")).allowed
 
 
 def test_a_refused_edge_says_why_and_tries_again() -> None:
     """`edges_max` reached, or the same --id elsewhere: logged, and another stream asked for."""
     edge = attached()
     edge.hear(Refused("edges_max is 3", retry=True))
-    assert edge.notes() == ["region_attached", "region_refused", "region_lost"]
+    assert edge.notes() == ["rules_adopted", "region_attached", "region_refused", "region_lost"]
     assert edge.reconnects() == 1
 
 

@@ -43,6 +43,7 @@ async def test_an_answer_is_one_object() -> None:
                 "reason": None,
                 "epoch": None,
                 "degraded": False,
+                "shadow": False,
             }
         ],
     }

@@ -7,8 +7,10 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from apportion.core.decision import Decision, Verdict
+from apportion.core.errors import InputError
 from apportion.core.rules_file import parse_rules
 from apportion.edge.alone import Alone
+from apportion.edge.limiter_service import read_descriptors
 from apportion.proto.v1 import limiter_pb2
 from tests.doors import Waiting, opened, refusal
 from tests.in_process import ManualClock, rule_text, rules_text
@@ -167,3 +169,14 @@ async def test_requests_that_cross_wait_together() -> None:
             future.set_result(Decision(True, (Verdict(application.rule, application.key, 1, allowed=True),)))
         answer = await call
     assert [each.verdicts[0].key[0] for each in answer.responses] == ["a", "b", "c"]
+
+
+async def test_costs_of_several_measures_arrive_and_contradictions_are_refused() -> None:
+    """`costs` by measure; `cost` is what it calls requests, so both are one too many, and 0 is a peek at all."""
+    both = limiter_pb2.Descriptor(dimensions={"tenant": "a"}, cost=2, costs={"tokens": 350})
+    (descriptor,) = read_descriptors(limiter_pb2.DecideRequest(descriptors=[both]), "")
+    assert descriptor.cost == {"requests": 2, "tokens": 350}
+    for cost, costs in ((2, {"requests": 2}), (0, {"tokens": 1})):
+        wrong = limiter_pb2.Descriptor(dimensions={"tenant": "a"}, cost=cost, costs=costs)
+        with pytest.raises(InputError, match=r"descriptors\[0\].cost and .costs contradict each other"):
+            read_descriptors(limiter_pb2.DecideRequest(descriptors=[wrong]), "")

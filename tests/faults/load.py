@@ -7,7 +7,23 @@ from functools import partial
 from tests.faults.rules import application
 from tests.faults.world import SECOND, World
 
-RATES = {"exact": 40, "fifty": 50, "hundred": 100, "odd": 22, "pair": 15, "slow": 2}
+RATES = {
+    "both": 80,
+    "each": 60,
+    "exact": 40,
+    "fair": 90,
+    "fifty": 50,
+    "hundred": 100,
+    "keep": 70,
+    "odd": 22,
+    "pair": 15,
+    "part": 48,
+    "planned": 60,
+    "shade": 25,
+    "slow": 2,
+    "spread": 160,
+    "veil": 60,
+}
 """Limits in units a second."""
 
 FACTORS = {"fifty": (1.0, 2.5, 4.0), "hundred": (0.3, 0.8, 1.3)}
@@ -15,7 +31,20 @@ FACTORS = {"fifty": (1.0, 2.5, 4.0), "hundred": (0.3, 0.8, 1.3)}
 
 MEAN_COST = 1.8
 
-TOGETHER = (("exact", "hundred"), ("fifty", "hundred"), ("free", "odd"), ("exact", "fifty", "odd"), ("fifty", "slow"))
+TOGETHER = (
+    ("exact", "hundred"),
+    ("fifty", "hundred"),
+    ("free", "odd"),
+    ("exact", "fifty", "odd"),
+    ("fifty", "slow"),
+    ("both", "each"),
+    ("keep", "part"),
+    ("both", "hundred"),
+    ("exact", "spread"),
+    ("exact", "shade"),
+    ("planned", "exact"),
+    ("hundred", "shade", "veil"),
+)
 
 
 class Load:

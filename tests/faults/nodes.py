@@ -156,6 +156,8 @@ class EdgeNode(Client):
                 came_ns, deadline_ns = self._waiting.pop(ticket)
                 self.world.referee.settled(self.world.now_ns, came_ns, deadline_ns)
                 self.world.referee.decided(self.world.now_ns, self.incarnation, decision)
+            case edging.Shadowed(verdict):
+                self.world.referee.shadowed(self.world.now_ns, self.incarnation, verdict)
             case edging.Reconnect():
                 if self.stream is not None:
                     self.stream.cut(1500 * MS)

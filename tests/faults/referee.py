@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from apportion.core.decision import Decision, Scope
+from apportion.core.bounds import StoreKind, bound_of
+from apportion.core.decision import Decision, Reason, Scope, Verdict
 from apportion.core.key import encode_key, encode_quota
 from apportion.core.limit import RateLimit
 from apportion.core.messages import AcquireAnswer, Quota, Slices
 from apportion.core.meter import Meter
 from apportion.core.request import Application
+from apportion.core.rule import Enforce
 from apportion.region.authority import Authority
 from apportion.region.events import Consume, RollUp
 from apportion.region.store import ChargesAnswer
@@ -29,6 +31,7 @@ class Referee:
     def __init__(self) -> None:
         self.spent: dict[Name, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self.spent_here: dict[tuple[int, bytes, int], int] = defaultdict(int)  # from slices and units borrowed ahead
+        self.degraded: dict[tuple[int, bytes, int], int] = defaultdict(int)
         self.issued: dict[tuple[int, bytes, int], int] = defaultdict(int)
         self.generations: dict[int, set[int]] = defaultdict(set)
         self.in_store: dict[Label, int] = defaultdict(int)
@@ -40,6 +43,8 @@ class Referee:
         self.admitted: list[tuple[int, str, int]] = []
         self.given: dict[int, int] = defaultdict(int)  # units, by incarnation
         self.answers = 0
+        self.shadows: list[Verdict] = []
+        self.incarnations: set[int] = set()
         self._sliced: set[tuple[int, int]] = set()
 
     # --- what happens
@@ -52,18 +57,33 @@ class Referee:
     def decided(self, now_ns: int, incarnation: int, decision: Decision) -> None:
         """A decision was given."""
         self.answers += 1
+        self.incarnations.add(incarnation)
+        self.shadows += [v for v in decision.verdicts if v.shadow and v.reason is not Reason.PENDING]
         for verdict in decision.verdicts:
             if not verdict.charged or not isinstance(verdict.rule.limit, RateLimit):
                 continue
             assert decision.allowed, "a refused request charges nothing"
-            assert verdict.epoch is not None
-            self.spent[verdict.rule.name, verdict.key][verdict.epoch] += verdict.cost
-            self.given[incarnation] += verdict.cost
-            if verdict.scope is Scope.EDGE:
-                key = quota_key(verdict.rule.name, verdict.key)
-                self.spent_here[incarnation, key, verdict.epoch] += verdict.cost
+            self._charge(incarnation, verdict)
             if len(decision.verdicts) == 1:
                 self.admitted.append((now_ns, verdict.rule.name, verdict.cost))
+        assert decision.allowed or not all(verdict.shadow for verdict in decision.verdicts), "a shadow refuses nobody"
+
+    def shadowed(self, now_ns: int, incarnation: int, verdict: Verdict) -> None:
+        """A shadow rule said what no decision waited for."""
+        self.shadows.append(verdict)
+        if verdict.charged:
+            self._charge(incarnation, verdict)
+            self.admitted.append((now_ns, verdict.rule.name, verdict.cost))
+
+    def _charge(self, incarnation: int, verdict: Verdict) -> None:
+        assert verdict.epoch is not None
+        self.spent[verdict.rule.name, verdict.key][verdict.epoch] += verdict.cost
+        self.given[incarnation] += verdict.cost
+        key = quota_key(verdict.rule.name, verdict.key)
+        if verdict.degraded:
+            self.degraded[incarnation, key, verdict.epoch] += verdict.cost
+        elif verdict.scope is Scope.EDGE:
+            self.spent_here[incarnation, key, verdict.epoch] += verdict.cost
 
     def settled(self, now_ns: int, came_ns: int, deadline_ns: int) -> None:
         """A request that waited has its decision."""
@@ -113,15 +133,36 @@ class Referee:
         """S1, and the meter of design 4.1: quotas that were exceeded, with the worst over and the most above Q_k."""
         found = {}
         for name, key in self.spent:
-            meter = self.meter(name, key)
+            if rule(name).enforce is Enforce.EDGE:
+                if above := self._above_bound(name, key):
+                    found[name, key] = (above, above)
+                continue
+            meter, bound = self.meter(name, key), bound_of(rule(name), StoreKind.SQLITE).units
+            assert bound is not None
             above = meter.above_quota if meter.divided and meter.above_quota is not None else 0
-            if meter.worst > 0 or above > 0:
+            if meter.worst > bound or above > bound:
                 found[name, key] = (meter.worst, above)
         return found
 
+    def _above_bound(self, name: str, key: tuple[str, ...]) -> int:
+        """Units of the worst label of an `edge` quota above what so many processes may admit of one (design 4.1)."""
+        limited = rule(name)
+        worst = 0
+        for epoch, units in self.spent[name, key].items():
+            quota = quota_key(name, key)
+            processes = sum((incarnation, quota, epoch) in self.spent_here for incarnation in self.incarnations)
+            if name == "each":
+                bound = processes * (20 + 20)
+            else:
+                assert name == "spread"
+                bound = 176 + (processes - 1) * 22
+            assert isinstance(limited.limit, RateLimit)
+            worst = max(worst, units - bound)
+        return worst
+
     def meter(self, name: str, key: tuple[str, ...] = ("k",)) -> Meter:
         """The meter of one quota over all labels."""
-        limited = rule(name)
+        limited = rule(name).for_key(key)
         assert isinstance(limited.limit, RateLimit)
         meter = Meter(limited.limit, limited.divided)
         labels = self.spent[name, key]
@@ -135,7 +176,10 @@ class Referee:
 
     def spent_without_right(self) -> dict[tuple[int, bytes, int], tuple[int, int]]:
         """S4: what an incarnation spent of a label from its own hand beyond what it was itself given."""
-        return {at: (units, self.issued[at]) for at, units in list(self.spent_here.items()) if units > self.issued[at]}
+        without_grant = {"each": 40, "spread": 22}
+        alone = {quota_key(name, key): without_grant.get(name, 0) for name, key in self.spent}
+        rights = {at: max(self.issued[at], alone.get(at[1], 0)) for at in self.spent_here}
+        return {at: (units, rights[at]) for at, units in self.spent_here.items() if units > rights[at]}
 
     def miscounted(self, rollup: dict[Label, int]) -> dict[Label, tuple[int, int, int]]:
         """S3 and conservation: the rollup is what the store decided and what was reported first, and no more than what

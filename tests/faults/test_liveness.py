@@ -25,7 +25,10 @@ def fitted(world: World, name: str) -> tuple[float, float]:
 
 @pytest.mark.parametrize("factor", [0.6, 1.0, 2.5])
 def test_three_seconds_after_healing_what_fits_is_admitted(factor: float) -> None:
-    """At least 80 % of min(demand, limit) of every rule, stationary demand, any faults before."""
+    """At least 80 % of min(demand, limit) of every rule, stationary demand, any faults before.
+
+    `odd` is 22.5 units over four edges, of which four seeds give 70 to 82 %: whatever draws one number more moves it.
+    """
     sums: dict[str, list[tuple[float, float]]] = {name: [] for name in RATES}
     for seed in range(4):
         world = World(seed, Options(edges=4, allocators=3))

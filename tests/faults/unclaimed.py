@@ -38,7 +38,7 @@ class AcceptingAuthority(Authority):
 
     def _plan(self, peer: AllocatorSession, plan: Plan, now_ns: int) -> list[regional.Command]:
         peer.learn(plan.names)
-        held = hold_plan(plan, self.replica, peer.localizer(plan, self.table), self.table)
+        held = hold_plan(plan, self.replica, peer.localizer(plan, self.table), self.table, self.versions.effective)
         if isinstance(held, str) or plan.epoch < self.epoch:
             return []
         former = self.lending.plans.get(plan.epoch)

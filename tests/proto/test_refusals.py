@@ -154,6 +154,7 @@ FROM_ALLOCATOR: list[tuple[pb.FromAllocator, str]] = [
     (pb.FromAllocator(plan=pb.Plan(columns=[pb.Column()] * 2001)), "plan.columns: 2001 entries"),
     (pb.FromAllocator(plan=pb.Plan(held_ids=u32(1, 1))), "plan.held_ids: a quota has two rows"),
     (pb.FromAllocator(plan=pb.Plan(held=u64(1))), "plan.held: 1 rows beside 0"),
+    (pb.FromAllocator(plan=pb.Plan(generation=1, slowed=u64(1))), "plan.slowed: 1 rows beside 0"),
 ]
 
 

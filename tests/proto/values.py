@@ -51,16 +51,19 @@ def rows(draw: st.DrawFn) -> tuple[Ids, Units]:
 def reports(draw: st.DrawFn) -> m.Report:
     """A report; what settled late makes a quota occur twice among the spent."""
     spent = draw(st.lists(st.tuples(ids, u53, u53), max_size=5))
+    demand = draw(rows())
     return m.Report(
         draw(u63),
         draw(u53),
         draw(quota_names),
-        *draw(rows()),
+        *demand,
         column_of_ids([quota for quota, _, _ in spent]),
         column_of_units([epoch for _, epoch, _ in spent]),
         column_of_units([units for _, _, units in spent]),
         draw(u63),
         draw(u63),
+        column_of_units([draw(u53) for _ in spent] if draw(st.booleans()) else []),
+        column_of_units([draw(u53) for _ in demand[0]] if draw(st.booleans()) else []),
     )
 
 
@@ -69,7 +72,7 @@ def plans(draw: st.DrawFn) -> m.Plan:
     """A plan for some holders."""
     holders = draw(st.lists(u64, max_size=4, unique=True))
     columns = tuple(m.Column(holder, *draw(rows())) for holder in holders)
-    return m.Plan(draw(generations), draw(u53), draw(u53), draw(quota_names), columns, *draw(rows()))
+    return m.Plan(draw(generations), draw(u53), draw(u53), draw(quota_names), columns, *draw(rows()), *draw(rows()))
 
 
 members = st.builds(m.Member, ids, u64)
@@ -104,6 +107,7 @@ FROM_EDGE = {
     "report": reports(),
     "return": st.builds(lambda epoch, found: m.Return(epoch, *found), u53, rows()),
     "leave": st.just(m.Leave()),
+    "rules ack": st.builds(m.RulesAck, u53),
 }
 TO_EDGE = {
     "welcome": st.builds(m.Welcome, rules, ticks, u64),
@@ -133,6 +137,18 @@ TO_ALLOCATOR = {
     "register answer": st.builds(m.RegisterAnswer, st.booleans(), registers),
     "demand": st.builds(
         lambda holder, epoch, names, found: m.Demand(holder, epoch, names, *found), u64, u53, quota_names, rows()
+    ),
+    "remembered": st.builds(
+        lambda edge, incarnation, reported, gone, left, names, found: m.Remembered(
+            edge, incarnation, reported, gone, left, names, *found
+        ),
+        names_not_empty,
+        u64,
+        u53,
+        st.none() | u53,
+        st.booleans(),
+        quota_names,
+        rows(),
     ),
     "refused": refusals,
 }

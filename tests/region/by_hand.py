@@ -27,6 +27,7 @@ from apportion.core.messages import (
     Register,
     Report,
     Rules,
+    Slices,
 )
 from apportion.core.rules_file import parse_rules
 from apportion.region.authority import Authority
@@ -226,6 +227,10 @@ class ByHand:
             for each in self.commands
             if isinstance(each, Send) and each.session == session and isinstance(each.message, kind)
         ]
+
+    def planned_slices(self, session: int) -> list[Slices]:
+        """Slices of plans sent on a stream; those without a generation say that nobody divided the epoch."""
+        return [each for each in self.sent(Slices, session) if each.generation]
 
     def notes(self) -> list[str]:
         """Events logged."""

@@ -168,7 +168,7 @@ def test_a_plan_reaches_every_edge_with_its_own_column() -> None:
     region.lead()
     region.claim(EPOCH + 1)
     region.plan(e1=40, e2=50, pool=10)
-    assert [each.units.tolist() for session in (1, 2) for each in region.sent(Slices, session)] == [[40], [50]]
+    assert [each.units.tolist() for session in (1, 2) for each in region.planned_slices(session)] == [[40], [50]]
     assert region.authority.lending.plans[EPOCH + 1].parts == {1: 10}
 
 
@@ -204,7 +204,7 @@ def test_a_plan_that_may_not_be_is_refused(claimed: bool, generation: int, versi
         region.claim(EPOCH + 1)
     region.plan(generation=generation, version=version, e1=40, pool=units - 40)
     assert region.notes()[-1] == "plan_refused"
-    assert region.sent(Slices, 1) == []
+    assert region.planned_slices(1) == []
     assert region.authority.lending.plans == {}
 
 
@@ -215,7 +215,7 @@ def test_a_plan_is_taken_once() -> None:
     region.claim(EPOCH + 1)
     region.plan(e1=40, pool=60)
     region.plan(e1=90, pool=10)
-    assert [each.units.tolist() for each in region.sent(Slices, 1)] == [[40]]
+    assert [each.units.tolist() for each in region.planned_slices(1)] == [[40]]
     assert region.authority.lending.plans[EPOCH + 1].parts == {1: 60}
 
 

@@ -8,6 +8,7 @@ from apportion.core.messages import Quota
 from apportion.core.rules_file import parse_rules
 from apportion.region import quotas
 from apportion.region.quotas import IDLE_EPOCHS, REST_EPOCHS, QuotaTable
+from apportion.region.versions import Lookup
 from tests.region.by_hand import RULES
 
 
@@ -18,7 +19,7 @@ def quota(key: int) -> Quota:
 
 def test_what_nobody_names_is_forgotten_and_its_id_rests() -> None:
     """After 30 epochs; its id means nothing for 1,000 more, and then another quota."""
-    table = QuotaTable(parse_rules(RULES.texts))
+    table = QuotaTable(Lookup(parse_rules(RULES.texts)))
     first = table.find(quota(1), epoch=100)
     assert first is not None
     assert table.forget_idle(100 + IDLE_EPOCHS) == [first.id]
@@ -33,7 +34,7 @@ def test_what_nobody_names_is_forgotten_and_its_id_rests() -> None:
 def test_a_full_table_takes_nothing_in_and_lets_nothing_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quota in use is in a plan: forgotten and found again it would be lent a second time."""
     monkeypatch.setattr(quotas, "QUOTAS_MAX", 2)
-    table = QuotaTable(parse_rules(RULES.texts))
+    table = QuotaTable(Lookup(parse_rules(RULES.texts)))
     first, second = table.find(quota(1), 100), table.find(quota(2), 100)
     assert table.find(quota(3), 100) is None
     assert table.forget_idle(101) == []

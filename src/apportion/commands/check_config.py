@@ -13,13 +13,16 @@ from rich.text import Text
 
 from apportion.commands.mapped import unmet
 from apportion.core.bounds import Bound, StoreKind, bound_of, limit_text
+from apportion.core.bounds_edge import edge_warning
+from apportion.core.bounds_stages import stages_text
 from apportion.core.document import Problem
 from apportion.core.errors import InputError, RulesError
 from apportion.core.limit import RateLimit
 from apportion.core.match_reasons import Crossing, Reasons, crossings, reasons
 from apportion.core.patterns import pattern_text
-from apportion.core.quantities import duration_text
+from apportion.core.quantities import duration_text, period_text
 from apportion.core.rule import Domain, Rule, RuleSet
+from apportion.core.threshold import slack_text
 from apportion.edge.check_request import CheckMapping, parse_mapping
 from apportion.process import ExitCode
 from apportion.region.store_url import open_store
@@ -115,6 +118,7 @@ def _report(rules: RuleSet, store: StoreKind | None, requests: list[dict[str, st
             for domain in _domains(rules)
             for rule in _sorted(domain)
         ],
+        "warnings": [{"domain": rule.domain, "rule": rule.name, "text": text} for rule, text in _warnings(rules)],
         "crossings": [
             {"domain": domain.name, "rules": [crossing.one.name, crossing.other.name], "request": crossing.dimensions}
             for domain in _domains(rules)
@@ -148,12 +152,27 @@ def _rule_report(rule: Rule, bound: Bound) -> dict[str, Any]:
         "limit": limit_text(rule),
         "limit_per_second": limit.per_second if limit else None,
         "burst": limit.burst if limit else None,
+        **_threshold_report(rule),
         "cost_default": rule.cost_default,
         "cost_max": rule.cost_max,
-        "when_unavailable": [stage.fallback.value for stage in rule.when_unavailable],
+        "when_unavailable": [stages_text((stage,)) for stage in rule.when_unavailable],
+        "shadow": rule.shadow,
+        "counts": rule.counts,
+        "plan": rule.plan or None,
         "deadline_ms": rule.deadline_ns / 1e6,
         "bound": bound.units,
         "bound_sentence": bound.sentence,
+    }
+
+
+def _threshold_report(rule: Rule) -> dict[str, Any]:
+    """What the rule says of its threshold at each edge."""
+    each = rule.at_each_edge
+    return {
+        "slack": slack_text(rule.slack) if rule.slack is not None else None,
+        "at_each_edge": f"{each.units}/{period_text(each.period_ns)}" if each else None,
+        "wrong_costs": rule.wrong_costs.value if rule.wrong_costs else None,
+        "edges_max": rule.edges_max,
     }
 
 
@@ -169,13 +188,25 @@ def _print_report(rules: RuleSet, store: StoreKind | None, requests: list[dict[s
         _say(console, f"domain {domain.name}: {_counted(len(domain.rules), 'rule')}{edges}", style="bold")
         console.print(_table(domain, store, rules.edges_max))
         for rule in _sorted(domain):
-            console.print(Text.assemble((rule.name, "bold"), ": ", bound_of(rule, store, rules.edges_max).sentence))
+            console.print(Text.assemble((_label(rule), "bold"), ": ", bound_of(rule, store, rules.edges_max).sentence))
         for crossing in crossings(domain, CROSSINGS_SHOWN_MAX):
             _say(console, _crossing_text(crossing), style="yellow")
         for request in requests:
             _print_request(console, domain, request)
+    for rule, text in _warnings(rules):
+        _say(console, f"warning: {rule.place.file}:{rule.place.line}: {rule.name}: {text}", style="yellow")
     _say(console, _proxy_text(rules), style="yellow")
     _say(console, "The rules are good.", style="green")
+
+
+def _warnings(rules: RuleSet) -> list[tuple[Rule, str]]:
+    """Rules that are kept, with what is to be said against them."""
+    found = [(rule, _warning(rule)) for domain in _domains(rules) for rule in _sorted(domain)]
+    return [(rule, text) for rule, text in found if text is not None]
+
+
+def _warning(rule: Rule) -> str | None:
+    return edge_warning(rule, rule.limit) if isinstance(rule.limit, RateLimit) else None
 
 
 def _proxy_text(rules: RuleSet) -> str:
@@ -195,13 +226,13 @@ def _table(domain: Domain, store: StoreKind | None, edges_max: int | None) -> Ta
         units = bound_of(rule, store, edges_max).units
         undivided = " (undivided)" if limit and rule.enforce.value == "lease" and not rule.divided else ""
         table.add_row(
-            Text(rule.name),
+            Text(_label(rule)),
             Text(rule.enforce.value + undivided if limit else "-"),
             Text(limit_text(rule)),
             str(limit.burst) if limit else "-",
-            f"{rule.cost_default}" + (f", at most {rule.cost_max}" if rule.cost_max is not None else ""),
+            f"{rule.cost_default} {rule.counts}" + (f", at most {rule.cost_max}" if rule.cost_max is not None else ""),
             Text(", ".join(rule.key) or "one for all"),
-            "-" if units is None else str(units),
+            str(units) if units is not None else "no bound" if limit else "-",
             Text(f"{rule.place.file}:{rule.place.line}"),
         )
     return table
@@ -266,7 +297,12 @@ def _domains(rules: RuleSet) -> list[Domain]:
 
 
 def _sorted(domain: Domain) -> list[Rule]:
-    return sorted(domain.rules, key=lambda rule: rule.name)
+    """The rules by name, each as it is on every plan."""
+    return [on_plan for rule in sorted(domain.rules, key=lambda rule: rule.name) for on_plan in rule.on_plans]
+
+
+def _label(rule: Rule) -> str:
+    return rule.name + (f" ({rule.plan})" if rule.plan else "") + (" (shadow)" if rule.shadow else "")
 
 
 def _counted(number: int, noun: str) -> str:

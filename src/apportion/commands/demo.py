@@ -45,7 +45,7 @@ def demo(
     ] = 30,
     edges: Annotated[int, typer.Option(metavar="N", help=f"How many edges, 1 to {len(PLACES)}.")] = 3,
     rules: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Your rules, instead of two built-in ones of 200/s.")
+        str | None, typer.Option(metavar="PATH", help="Your rules, instead of four built-in ones of 100/s.")
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Offer the very traffic of an earlier run.")] = None,
     logs: Annotated[

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import structlog
@@ -26,10 +27,12 @@ from apportion.edge.decider import Gauged
 from apportion.edge.doors import Doors, open_doors
 from apportion.edge.edge import Edge, boottime_ns
 from apportion.edge.http_door import HttpDoor
+from apportion.edge.keeping import Keeping
 from apportion.edge.metrics import Metrics
+from apportion.edge.state import StateFile
 from apportion.listening import check_address, check_addresses
 from apportion.process import run_service, stop_signals, told_plainly
-from apportion.rules_path import load_rules
+from apportion.rules_path import load_rules, read_rule_texts
 
 log = structlog.get_logger("apportion.edge")
 
@@ -75,7 +78,19 @@ def edge(
     alone: Annotated[bool, typer.Option("--alone", help="No region: one location, every limit decided here.")] = False,
     rules: Annotated[
         str | None,
-        typer.Option(envvar="APPORTION_RULES", metavar="PATH", help="With --alone: rules file, or a folder."),
+        typer.Option(
+            envvar="APPORTION_RULES",
+            metavar="PATH",
+            help="Rules file, or a folder: with --alone the rules, else a boot copy for when the region is away.",
+        ),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            envvar="APPORTION_STATE",
+            metavar="DIR",
+            help="Keep the last good rules and shares here, for a start while the region is away. One folder per edge.",
+        ),
     ] = None,
     config: ConfigFile = None,
 ) -> None:
@@ -99,6 +114,8 @@ def edge(
         raise InputError(f"--rls and --http are both {rls}; each door needs an address of its own")
     front = Front(rls, http, check_mapping(http, check_headers, check_domain))
     if alone:
+        if state is not None:
+            raise InputError("--state goes with --region: an edge alone has its rules from --rules, and no shares")
         if region is not None or rules is None:
             raise InputError("--alone runs without a region, from a file: give --rules PATH, and no --region")
         ruleset = load_rules(rules)
@@ -106,11 +123,15 @@ def edge(
         return
     if region is None:
         raise InputError("give --region ADDR[,ADDR...], or --alone with --rules PATH for a single location")
-    if rules is not None:
-        raise InputError("--rules goes with --alone: an attached edge gets its rules from the region")
     addresses = check_addresses(region)
-    agent = Agent(name, location, secrets.randbits(53), lambda received: _load(received, front.mapping))
-    run_service(lambda: serve(Edge(agent, addresses), front, name))
+    load = partial(_load, mapping=front.mapping)
+    agent = Agent(name, location, secrets.randbits(53), load)
+    copy = Rules(0, read_rule_texts(rules)) if rules is not None else None
+    if copy is not None:
+        load(copy)
+    kept = StateFile(state, name, boottime_ns) if state is not None else None
+    keeping = Keeping(agent, load, boottime_ns, kept, copy)
+    run_service(lambda: serve(Edge(agent, addresses), front, name, keeping))
 
 
 def checked_name(flag: str, name: str) -> str:
@@ -139,17 +160,22 @@ def check_mapping(http: str | None, headers: str | None, domain: str | None) -> 
     return CheckMapping(parse_mapping(headers) if headers is not None else (), domain)
 
 
-async def serve(edge: Edge, front: Front, name: str) -> None:
+async def serve(edge: Edge, front: Front, name: str, keeping: Keeping) -> None:
     """Run an attached edge until SIGTERM or SIGINT."""
     counted = Counted(edge)
+    keeping.boot()
     async with stop_signals() as stop, open_front(front, counted, edge) as (doors, addresses):
         await edge.start()
         health = asyncio.create_task(_keep_health(edge, doors))
+        keeper = asyncio.create_task(keeping.run())
         log.info("edge_started", edge=name, **addresses)
         await stop.wait()
         log.info("edge_stopping", edge=name)
         health.cancel()
+    keeper.cancel()
+    left = edge.agent.attached
     await edge.stop()
+    await keeping.stop(left)
 
 
 async def serve_alone(ruleset: RuleSet, front: Front, name: str) -> None:

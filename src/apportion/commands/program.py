@@ -9,7 +9,9 @@ from apportion.commands.check_config import check_config
 from apportion.commands.decide import decide
 from apportion.commands.demo import demo
 from apportion.commands.edge import edge
+from apportion.commands.explain import explain
 from apportion.commands.region import region
+from apportion.commands.top import top
 from apportion.commands.version import version
 
 app = typer.Typer(
@@ -23,5 +25,5 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _command in (demo, check_config, decide, region, allocator, edge, version):
+for _command in (demo, check_config, decide, explain, top, region, allocator, edge, version):
     app.command()(_command)

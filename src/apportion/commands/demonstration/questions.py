@@ -41,17 +41,26 @@ class Question:
 
 
 def questions_for(rules: RuleSet) -> tuple[Question, ...]:
-    """A question for each limited rule, by domain and name. InputError: a rule that the demo cannot ask, and why."""
+    """A question for each limited rule that is enforced, by domain, how it is enforced, and name.
+
+    InputError: a rule that the demo cannot ask, and why.
+    """
     found = [
         _question(domain, Matcher(domain), rule, rule.limit)
         for _, domain in sorted(rules.domains.items())
-        for rule in sorted(domain.rules, key=lambda each: each.name)
-        if isinstance(rule.limit, RateLimit)
+        for rule in sorted(domain.rules, key=_place)
+        if isinstance(rule.limit, RateLimit) and not rule.shadow and rule.by_plan is None
     ]
     if not found:
         raise InputError("every rule is unlimited, so there is nothing to exceed; give the demo a rule with a rate")
     _check_total(found)
     return tuple(found)
+
+
+def _place(rule: Rule) -> tuple[int, str]:
+    """Where a rule is shown: first the usual combination, last what asks the region each time."""
+    order = (Enforce.EDGE_REGION, Enforce.EDGE, Enforce.LEASE, Enforce.REGION)
+    return order.index(rule.enforce), rule.name
 
 
 def requests_wanted(limit: RateLimit, cost: int) -> float:
@@ -63,7 +72,7 @@ def _question(domain: Domain, matcher: Matcher, rule: Rule, limit: RateLimit) ->
     met: tuple[Rule, ...] = ()
     for dimensions in islice(_candidates(rule), CANDIDATES_MAX):
         met = matcher.match(dimensions, whole=True)
-        if met == (rule,):
+        if [each for each in met if not each.shadow] == [rule]:
             key = matcher.key(rule, dimensions)
             cost = rule.cost_default
             return Question(rule, limit, tuple(dimensions.items()), key, cost, requests_wanted(limit, cost))

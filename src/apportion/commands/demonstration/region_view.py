@@ -26,6 +26,7 @@ ANSWER_S = 2.0
 class QuotaView:
     """One quota by the region: `labels` its sums, `overshoot` the most that a label was over; the rest is of now.
 
+    `refused_at_edges`: units refused above the edges' thresholds, `refused_with_room` those the quota had room for.
     `slices` and `demands` by edge; a demand that was not reported is missing, which is not zero.
     """
 
@@ -35,6 +36,8 @@ class QuotaView:
     slices: dict[str, int] = field(default_factory=dict)
     demands: dict[str, int] = field(default_factory=dict)
     pool: int = 0
+    refused_at_edges: int = 0
+    refused_with_room: int = 0
 
 
 class RegionView:
@@ -68,6 +71,7 @@ class RegionView:
             if each.admitted or each.unreported or each.epoch in view.labels:
                 view.labels[each.epoch] = RegionLabel(each.admitted, each.unreported)
         view.overshoot = max(view.overshoot, state.worst_overshoot)
+        view.refused_at_edges, view.refused_with_room = state.refused_at_edges, state.refused_with_room
         view.pool = state.epochs[-1].pool if state.epochs else 0
         view.slices = {holder.edge: holder.slice for holder in state.holders}
         view.demands = {holder.edge: holder.demand for holder in state.holders if holder.HasField("demand")}

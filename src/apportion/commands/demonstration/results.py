@@ -10,6 +10,7 @@ from apportion.commands.demonstration.accounts import Account, RuleAccount
 from apportion.commands.demonstration.questions import Question, is_lease
 from apportion.commands.demonstration.region_view import QuotaView
 from apportion.core.bounds import StoreKind, bound_of, limit_text
+from apportion.core.rule import Enforce
 
 BUSY_SHARE = 0.01
 """With more than this part of the requests unanswered or not sent, the machine and not the limiter is seen."""
@@ -39,6 +40,8 @@ class RuleResult:
     above_quota: int | None
     degraded: int
     sums_agree: bool
+    refused_at_edges: int = 0
+    refused_with_room: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,8 @@ def rule_result(
         above_quota=account.above_quota,
         degraded=account.degraded,
         sums_agree=sums_agree,
+        refused_at_edges=view.refused_at_edges,
+        refused_with_room=view.refused_with_room,
     )
 
 
@@ -149,4 +154,16 @@ def _sentence(row: RuleResult) -> str:
     return (
         f"{row.rule} ({row.enforce}, {row.limit}, burst {row.burst}): of {row.offered:,} offered it admitted "
         f"{row.admitted:,}{used}; it may be over {bound}, and was over by {row.overshoot_observed}; {agree}."
+        + _threshold_text(row)
+    )
+
+
+def _threshold_text(row: RuleResult) -> str:
+    """What was refused at the edge although the region had room, where there is a region to have any."""
+    if row.enforce != Enforce.EDGE_REGION.value:
+        return ""
+    part = row.refused_with_room / max(row.offered, 1)
+    return (
+        f" Of the {row.offered:,}, {row.refused_at_edges:,} were refused at the edge without asking, "
+        f"{row.refused_with_room:,} of them ({part:.1%} of what was offered) although the region had room."
     )

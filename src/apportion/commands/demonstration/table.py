@@ -102,7 +102,7 @@ class Screen:
             lines += fitted(f"{account.seconds:4.0f} s" if not lines else "", parts, width)
         lines += fitted("", [f"hotspot at {self._edges[hot]}"], width)
         for question, view in zip(self._questions, views, strict=True):
-            if question.rule.divided:
+            if question.rule.planned:
                 slices = [f"{edge} {view.slices.get(edge, 0)}" for edge in self._edges]
                 lines += fitted("", [f"slices of {question.rule.name}:", *slices, f"pool {view.pool}"], width)
         return lines
@@ -209,7 +209,7 @@ def show_result(console: Console, result: Result) -> None:
 
 
 def _holder(question: Question, view: QuotaView, edge: str) -> str:
-    slice_text = str(view.slices.get(edge, 0)) if question.rule.divided else "-"
+    slice_text = str(view.slices.get(edge, 0)) if question.rule.planned else "-"
     return f"{slice_text} / {_text(view.demands.get(edge))}"
 
 

@@ -1,0 +1,28 @@
+"""Whether a text names a time zone, as far as this machine knows. Pure but for the database of zones."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from zoneinfo import available_timezones
+
+from apportion.core.quantities import shown
+from apportion.core.rules_vocabulary import unknown
+
+_ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+){0,3}")
+
+
+def zone_problem(zone: str) -> str | None:
+    """Why a text is no time zone; None when it is one."""
+    if zone == "UTC":
+        return None
+    known = _time_zones()
+    if not _ZONE.fullmatch(zone):
+        return f"found {shown(zone)}, a time zone such as UTC or Europe/Berlin is meant"
+    return unknown(zone, known) if known and zone not in known else None
+
+
+@cache
+def _time_zones() -> tuple[str, ...]:
+    """The names this machine knows; none where it has no database of zones."""
+    return tuple(sorted(available_timezones()))

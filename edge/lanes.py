@@ -1,0 +1,54 @@
+"""The two lanes on which requests cross: one for those that callers wait for, one for shadow rules (design 4). Pure.
+
+One crossing of each is in flight at a time, so that no caller ever waits for what only a shadow rule wants to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from apportion.core.messages import Acquire, AcquireAnswer, GroupAnswer, MemberAnswer
+from apportion.edge.crossing import Crossings
+from apportion.edge.part import Part
+from apportion.edge.ticket import Ticket
+
+
+class Lanes:
+    """All tickets that wait to cross, and the crossings under way. Their numbers say which lane they are of."""
+
+    def __init__(self) -> None:
+        self._lanes = (Crossings(0, 2), Crossings(1, 2))
+
+    def add(self, ticket: Ticket) -> None:
+        """Let a ticket wait for the next crossing of its lane."""
+        self._lanes[ticket.shadow].add(ticket)
+
+    def tickets(self) -> Iterator[Ticket]:
+        """Every ticket not settled yet."""
+        return chain.from_iterable(lane.tickets() for lane in self._lanes)
+
+    def depart(self, stream: int, left_ns: int, now_ns: int) -> list[Acquire]:
+        """The crossings to send now, in this order."""
+        departing = (lane.depart(stream, left_ns, now_ns) for lane in self._lanes)
+        return [acquire for acquire in departing if acquire is not None]
+
+    def sent_ns(self, answer: AcquireAnswer) -> int | None:
+        """When the crossing that `answer` is to was sent; None when there is none under way."""
+        flight = self._of(answer).in_flight
+        return None if flight is None else flight.sent_ns
+
+    def told(self, answer: AcquireAnswer) -> list[tuple[Part, MemberAnswer]]:
+        """As `Crossings.told`."""
+        return self._of(answer).told(answer)
+
+    def arrive(self, answer: AcquireAnswer) -> Iterator[tuple[Ticket, GroupAnswer, int | None]]:
+        """As `Crossings.arrive`."""
+        return self._of(answer).arrive(answer)
+
+    def lose(self) -> list[Ticket]:
+        """As `Crossings.lose`."""
+        return [ticket for lane in self._lanes for ticket in lane.lose()]
+
+    def _of(self, answer: AcquireAnswer) -> Crossings:
+        return self._lanes[answer.number % len(self._lanes)]

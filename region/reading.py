@@ -1,0 +1,172 @@
+"""What reading a quota back needs beside what the replica has at hand: its meter over changed limits, its bound, what
+is used of it now, and when that is over (design 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from apportion.core.bounds import StoreKind, bound_of
+from apportion.core.errors import StoreError
+from apportion.core.key import encode_key, encode_quota
+from apportion.core.limit import RateLimit, ceil_div
+from apportion.core.messages import Quota
+from apportion.core.meter import Meter
+from apportion.core.rule import Rule
+from apportion.proto.v1 import region_pb2
+from apportion.region.authority import Authority
+from apportion.region.quotas import KnownQuota
+from apportion.region.region import Region
+from apportion.region.sqlite_store import SqliteStore
+from apportion.region.store import Anchor, Charge, Charged, Charges
+from apportion.region.versions import Limited
+
+UNKNOWN_ID = 2**32 - 1
+"""In place of an id: a quota that nobody has asked for yet."""
+
+ASKED_MAX = 100
+"""Quotas whose buckets the store is asked about; of more the answer does not say what is used."""
+
+
+def metered(
+    segments: list[tuple[int, Limited | None]], admitted: dict[int, int]
+) -> tuple[dict[int, int], Meter | None]:
+    """By how much each label was over, by the limit that it had, and a meter with the worst of all.
+
+    A label in which the number of an undivided quota changed had both; it is judged by the one that gives more.
+    """
+    overs: dict[int, int] = {}
+    worst: Meter | None = None
+    for at, (start, limited) in enumerate(segments):
+        end = segments[at + 1][0] if at + 1 < len(segments) else None
+        if limited is None:
+            continue
+        rule, limit = limited
+        former = segments[at - 1][1] if at else None
+        mixed = former is not None and not rule.divided and not former[0].divided and _gives(former[1]) > _gives(limit)
+        meter = Meter(limit, rule.divided)
+        for epoch in sorted(each for each in admitted if each >= start and (end is None or each < end)):
+            if mixed and epoch == start and former is not None:
+                overs[epoch] = Meter(former[1], divided=False).record(epoch, admitted[epoch])
+            else:
+                overs[epoch] = meter.record(epoch, admitted[epoch])
+        if worst is not None:
+            meter.worst = max(meter.worst, worst.worst)
+            above = [each for each in (meter.above_quota, worst.above_quota) if each is not None]
+            meter.above_quota = max(above, default=None)
+        worst = meter
+    return overs, worst
+
+
+def _gives(limit: RateLimit) -> float:
+    return limit.burst + limit.per_second
+
+
+def asked_for(authority: Authority, request: region_pb2.ExplainRequest, epoch: int) -> list[KnownQuota]:
+    """The quotas whose key the request's dimensions give, also where nobody has asked for one yet."""
+    found = []
+    for (domain, name), rule in sorted(authority.versions.effective.rules.items()):
+        if name != request.rule or (request.HasField("domain") and domain != request.domain):
+            continue
+        if any(each not in request.dimensions for each in rule.key):
+            continue
+        quota = Quota(domain, name, encode_key([request.dimensions[each] for each in rule.key]))
+        limited = authority.versions.effective.find(quota)
+        if limited is not None:
+            met = authority.table.by_store_key(encode_quota(domain, name, quota.key))
+            found.append(met if met is not None else KnownQuota(UNKNOWN_ID, quota, *limited))
+    return found
+
+
+def heaviest(authority: Authority, quotas: list[KnownQuota], most: int) -> list[KnownQuota]:
+    """The `most` quotas that were asked for most of late, the heaviest first; those of which nothing was, left out."""
+    offered = offered_of(authority)
+    asked = [known for known in quotas if offered.get(known.id)]
+    return sorted(asked, key=lambda known: -offered[known.id])[:most]
+
+
+def offered_of(authority: Authority) -> dict[int, int]:
+    """Offered cost of the latest report of every edge, by the quota's id."""
+    offered: dict[int, int] = {}
+    for edge in authority.edges.values():
+        for identity, units in edge.demand.items():
+            offered[identity] = offered.get(identity, 0) + units
+    return offered
+
+
+def describe(
+    region: Region, known: KnownQuota, state: region_pb2.QuotaState, admitted: dict[int, int], offered: int
+) -> None:
+    """Add what does not depend on the store's bucket: key, bound, demand, version."""
+    authority, rule = region.authority, known.rule
+    state.key_dimensions.extend(rule.key)
+    state.rules_version = authority.versions.base if rule.divided else authority.versions.newest
+    _tell_bound(region, rule, state)
+    state.offered = offered
+    told = max((edge.demand_epoch for edge in authority.edges.values()), default=0)
+    state.refused = max(0, offered - admitted.get(told, 0))
+    if known.limit.units == 0:
+        state.lowered_by.append("the rule's own rate of 0: nothing is admitted")
+
+
+def _tell_bound(region: Region, rule: Rule, state: region_pb2.QuotaState) -> None:
+    bound = bound_of(rule, store_kind(region), region.authority.ruleset.edges_max)
+    if bound.units is not None:
+        state.bound = bound.units
+    state.bound_reason = bound.sentence
+    state.state = region_pb2.RULE_STATE_EXACT if bound.units == 0 else region_pb2.RULE_STATE_BOUNDED
+
+
+def bound_units(region: Region, rule: Rule) -> int | None:
+    """The most that one label of one key of a rule can be over, on whatever plan; None: no number bounds it."""
+    kind, edges_max = store_kind(region), region.authority.ruleset.edges_max
+    bounds = [bound_of(each, kind, edges_max).units for each in rule.on_plans if isinstance(each.limit, RateLimit)]
+    known = [each for each in bounds if each is not None]
+    return max(known) if known and len(known) == len(bounds) else None
+
+
+def largest_limit(rule: Rule) -> RateLimit | None:
+    """The limit that gives most of those of the rule's plans; None: it has none."""
+    limits = [each.limit for each in rule.on_plans if isinstance(each.limit, RateLimit)]
+    return max(limits, key=lambda limit: limit.per_second, default=None)
+
+
+def store_kind(region: Region) -> StoreKind:
+    """What keeps the counters."""
+    return StoreKind.SQLITE if isinstance(region.store, SqliteStore) else StoreKind.MEMORY
+
+
+async def tell_used(region: Region, pairs: Iterable[tuple[KnownQuota, region_pb2.QuotaState]]) -> None:
+    """Add what is used now, and until when. What the store decides it is asked, without charging anything."""
+    authority, now_ns = region.authority, region.store.now_ns()
+    left_ns = authority.tick(now_ns).left_ns
+    undivided = []
+    for known, state in pairs:
+        if known.rule.local:
+            state.reset_reason = "each edge counts by itself, and tells what it admitted once a second"
+            continue
+        if not known.rule.divided:
+            undivided.append((known, state))
+            continue
+        state.used = state.epochs[-1].admitted if state.epochs else 0
+        state.resets_after_ns = left_ns
+        state.reset_reason = "with the next epoch, which brings slices and a pool of its own"
+    if not undivided or len(undivided) > ASKED_MAX:
+        return
+    asked = tuple(Charges(1, (Charge(known.store_key, known.limit, 0),), peek=True) for known, _ in undivided)
+    register = authority.register
+    try:
+        answers = await region.store.consume(asked, Anchor(register.anchor_epoch, register.anchor_ns))
+    except StoreError:
+        return
+    for (known, state), answer in zip(undivided, answers, strict=True):
+        _tell_bucket(known.limit, answer.members[0], state)
+
+
+def _tell_bucket(limit: RateLimit, charged: Charged, state: region_pb2.QuotaState) -> None:
+    state.used = ceil_div(charged.backlog, limit.period_ticks)
+    if limit.units:
+        state.resets_after_ns = ceil_div(charged.backlog, limit.units) * limit.tick_ns
+        state.reset_reason = "the bucket drains evenly at the limit's rate"
+    else:
+        state.reset_reason = "never: a rate of 0 drains nothing"

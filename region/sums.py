@@ -1,0 +1,94 @@
+"""The global sum of every quota, label by label, beside what its limit entitles to: where a local number must not be
+taken for the global one (design 1). Pure.
+
+A label is judged once, when every report of it is due: LABELS_BACK epochs later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from apportion.core.key import key_text
+from apportion.core.meter import Meter
+from apportion.region.events import Note
+from apportion.region.quotas import KnownQuota, QuotaTable
+from apportion.region.store import RollupRow
+
+LABELS_BACK = 2
+"""A report leaves 0.3 s after its epoch's end at the latest, and then the rollup is written."""
+
+SAID_EVERY = 60
+"""Epochs until a quota that stays over its limit is told of again."""
+
+Name = tuple[str, str]
+
+
+@dataclass(slots=True)
+class RuleSum:
+    """One rule over all its keys: the worst that one label was over, and what label `label` admitted, in units."""
+
+    worst: int = 0
+    admitted: int = 0
+    label: int = -1
+
+
+class Sums:
+    """Judges labels. `rules` by domain and name, since this replica started."""
+
+    def __init__(self, table: QuotaTable) -> None:
+        self.rules: dict[Name, RuleSum] = {}
+        self.judged = -1
+        self._table = table
+        self._meters: dict[bytes, Meter] = {}
+        self._said: dict[bytes, int] = {}
+
+    def judge(self, label: int, rows: Iterable[RollupRow], edges: int) -> list[Note]:
+        """Take the sums of `label`, complete now, among `rows`, of so many `edges`; returns what is to be said."""
+        if label <= self.judged:
+            return []
+        self.judged = label
+        notes: list[Note] = []
+        for row in rows:
+            known = self._table.by_store_key(row.store_key)
+            if row.epoch != label or known is None:
+                continue
+            over = self._meter(known).record(label, row.units)
+            total = self.rules.setdefault((known.quota.domain, known.quota.rule), RuleSum())
+            total.worst = max(total.worst, over)
+            if total.label != label:
+                total.label, total.admitted = label, 0
+            total.admitted += row.units
+            if over and label - self._said.get(row.store_key, -SAID_EVERY) >= SAID_EVERY:
+                self._said[row.store_key] = label
+                notes.append(_passed(known, label, row.units, over, edges))
+        self._forget(label)
+        return notes
+
+    def _meter(self, known: KnownQuota) -> Meter:
+        """The quota's meter; a new one from the label on in which its limit is another."""
+        meter = self._meters.get(known.store_key)
+        if meter is None or meter.limit != known.limit or meter.divided is not known.rule.divided:
+            meter = self._meters[known.store_key] = Meter(known.limit, known.rule.divided)
+        return meter
+
+    def _forget(self, label: int) -> None:
+        for store_key in [each for each in self._meters if self._table.by_store_key(each) is None]:
+            del self._meters[store_key]
+        for store_key in [each for each, said in self._said.items() if label - said >= SAID_EVERY]:
+            del self._said[store_key]
+
+
+def _passed(known: KnownQuota, label: int, admitted: int, over: int, edges: int) -> Note:
+    """No edge did anything wrong: each was below its own threshold, and the sum passed the limit."""
+    fields = (
+        ("domain", known.quota.domain),
+        ("rule", known.quota.rule),
+        ("key", key_text(known.quota.key)),
+        ("epoch", label),
+        ("admitted", admitted),
+        ("limit", known.limit.units_in_epoch(label)),
+        ("over", over),
+        ("edges", edges),
+    )
+    return Note("warning", "limit_passed_globally", fields)

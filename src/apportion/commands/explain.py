@@ -1,0 +1,142 @@
+"""`apportion explain`: one quota read back: limit, used, who holds what, by how much it can be exceeded and was."""
+
+from __future__ import annotations
+
+import json
+from difflib import get_close_matches
+from typing import Annotated
+
+import typer
+
+from apportion.commands.decide import parse_dimensions
+from apportion.commands.reading import ENFORCES, STATES, ask_region, limit_of, warnings
+from apportion.core.errors import InputError
+from apportion.listening import check_address
+from apportion.process import told_plainly
+from apportion.proto.v1 import region_pb2
+
+
+@told_plainly
+def explain(
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="Name of a rule.")],
+    region: Annotated[str, typer.Option(envvar="APPORTION_REGION", metavar="ADDR", help="A region replica.")],
+    dimensions: Annotated[
+        list[str] | None, typer.Argument(metavar="DIMENSION=VALUE...", help="The rule's key; others are passed over.")
+    ] = None,
+    domain: Annotated[str | None, typer.Option(help="Domain of the rule; where several have one of this name.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say of one quota how it is decided: limit, used, slices and demand of each edge, bound, and the worst seen.
+
+    Exit codes: 0 told; 2 there is no such rule, or its key needs other dimensions; 3 the region could not be reached.
+
+    Examples:
+        apportion explain --region 127.0.0.1:7000 tenant-requests tenant=contoso api=search
+    """
+    asked = parse_dimensions(dimensions or [])
+    request = region_pb2.ExplainRequest(rule=rule, domain=domain, dimensions=asked, epochs=10)
+    said = ask_region(check_address(region), request)
+    quotas = list(said.quotas)
+    if not asked:  # a rule without a key, or one that nobody narrowed
+        quotas = [quota for quota in quotas if not quota.key_dimensions]
+    if not quotas:
+        raise InputError(_why_none(said, rule, domain, asked))
+    if as_json:
+        print(
+            json.dumps([as_object(said, quota) for quota in quotas] if len(quotas) > 1 else as_object(said, quotas[0]))
+        )
+        return
+    for line in warnings(said):
+        print(f"! {line}")
+    print("\n\n".join(as_text(said, quota) for quota in quotas))
+
+
+def _why_none(said: region_pb2.ExplainResponse, rule: str, domain: str | None, asked: dict[str, str]) -> str:
+    names = sorted({each.rule for each in said.rules if domain is None or each.domain == domain})
+    told = next((each for each in said.rules if each.rule == rule and rule in names), None)
+    if told is None:
+        near = get_close_matches(rule, names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"there is no rule {rule!r} in force{hint} Rules: {', '.join(names) or 'none'}"
+    if not told.limit_period_ns:
+        return f"rule {rule!r} has no limit: nothing is counted, so there is nothing to explain"
+    given = ", ".join(sorted(asked)) or "none"
+    return f"rule {rule!r}: give every dimension of its key as DIMENSION=VALUE (given: {given})"
+
+
+def as_object(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) -> dict[str, object]:
+    """One quota as `--json` prints it."""
+    versions = {edge.edge: edge.rules_version for edge in said.edges}
+    present = quota.epochs[-1] if quota.epochs else region_pb2.EpochState()
+    return {
+        "domain": quota.domain,
+        "rule": quota.rule,
+        "key": quota.key_text,
+        "key_dimensions": list(quota.key_dimensions),
+        "enforce": ENFORCES.get(quota.enforce, "unknown"),
+        "divided": quota.divided,
+        "limit": limit_of(quota.limit_units, quota.limit_period_ns),
+        "burst": quota.burst,
+        "state": STATES.get(quota.state, "unknown"),
+        "epoch": said.epoch,
+        "used": quota.used if quota.HasField("used") else None,
+        "resets_after": quota.resets_after_ns / 1e9 if quota.HasField("resets_after_ns") else None,
+        "reset_reason": quota.reset_reason,
+        "pool": present.pool,
+        "unreported": present.unreported,
+        "lowered_by": list(quota.lowered_by),
+        "bound": quota.bound if quota.HasField("bound") else None,
+        "bound_reason": quota.bound_reason,
+        "worst_overshoot": quota.worst_overshoot,
+        "offered": quota.offered,
+        "refused": quota.refused,
+        "rules_version": quota.rules_version,
+        "rules_version_newest": said.rules_version,
+        "rejected_files": list(said.rejected_files),
+        "edges": [
+            {
+                "edge": each.edge,
+                "location": each.location,
+                "slice": each.slice,
+                "demand": each.demand if each.HasField("demand") else None,
+                "last_report_epoch": each.last_report_epoch if each.HasField("last_report_epoch") else None,
+                "rules_version": versions.get(each.edge),
+            }
+            for each in quota.holders
+        ],
+        "epochs": [
+            {
+                "epoch": each.epoch,
+                "quota": each.quota_units,
+                "admitted": each.admitted,
+                "unreported": each.unreported,
+                "overshoot": each.overshoot,
+            }
+            for each in quota.epochs
+        ],
+    }
+
+
+def as_text(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) -> str:
+    """One quota for a person."""
+    told = as_object(said, quota)
+    divided = "divided over the edges each second" if quota.divided else "not divided"
+    bound = "no number bounds it" if told["bound"] is None else f"{told['bound']}"
+    used = "not known, the store did not answer" if told["used"] is None else f"{told['used']} units"
+    resets = f"; whole again in {told['resets_after']:.3g} s" if told["resets_after"] is not None else ""
+    lines = [
+        f"{quota.rule}  {quota.key_text or '(no key)'}  (domain {quota.domain})",
+        f"  enforced    {told['enforce']}, {divided}; {told['state']}",
+        f"  limit       {told['limit']}, burst {quota.burst}; rules version {quota.rules_version}"
+        + (f", {said.rules_version} waits for its plan" if quota.rules_version < said.rules_version else ""),
+        f"  used        {used}{resets}: {quota.reset_reason}" if quota.reset_reason else f"  used        {used}",
+        f"  offered     {quota.offered} in the latest second, {quota.refused} of it refused",
+        f"  pool        {told['pool']} units left here" if quota.divided else "  pool        none, it is not divided",
+        f"  lowered by  {'; '.join(quota.lowered_by) or 'nothing'}",
+        f"  bound       {bound}. {quota.bound_reason}",
+        f"  overshoot   {quota.worst_overshoot} units over in one label, the most seen",
+    ]
+    for each in quota.holders:
+        demand = each.demand if each.HasField("demand") else "not reported"
+        lines.append(f"  edge {each.edge} ({each.location or 'not said'}): slice {each.slice}, demand {demand}")
+    return "\n".join(lines)

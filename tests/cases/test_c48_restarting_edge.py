@@ -1,0 +1,48 @@
+"""C48 of cases.md, bucket form: an edge that dies and starts again all the time gets no fresh allowance."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from apportion.core.decision import Decision
+from apportion.core.messages import Rules
+from apportion.core.request import Application
+from apportion.edge.agent import Agent
+from apportion.edge.kept import Kept
+from tests.edge.test_stages import T0, S, load, text_of
+from tests.faults.test_liveness import every
+from tests.faults.world import Options, World
+
+
+def test_ten_restarts_in_a_minute_admit_what_one_process_would() -> None:
+    """`1000/min` with full demand: 1000 and the burst at most, whatever the edge lost or was about to report."""
+    world = World(48, Options(edges=1))
+    world.start()
+    every(world, 0, 60, "crash", 0, until_s=58)
+    for at in range(10):
+        world.after(4 + 5 * at, partial(world.restart, world.edges[0], 0.05))
+    world.run(60)
+    admitted = sum(world.referee.spent["crash", ("k",)].values())
+    assert 900 <= admitted <= 1000 + 250
+    assert world.referee.meter("crash").worst == 0
+
+
+def test_restarts_while_the_region_is_away_have_no_share_each() -> None:
+    """A share is not there in a process's first second, so a crash loop of half a second has none at all."""
+    rules = Rules(1, (("r", text_of("region", "[fair_share]")),))
+    kept = Kept("e1", rules, (), silent_ns=S)
+    asked = Application(load(rules).domains["api"].rules[0], ("x",), 1)
+
+    def admitted(agent: Agent, at_ns: int) -> int:
+        answers = [agent.ask((asked,), at_ns) for _ in range(50)]
+        return sum(answer.allowed for answer in answers if isinstance(answer, Decision))
+
+    def booted(at_ns: int) -> Agent:
+        agent = Agent("e1", "here", at_ns, load)
+        agent.boot(kept, load(rules), at_ns)
+        return agent
+
+    for start_ns in range(T0, T0 + 10 * S, S // 2):
+        agent = booted(start_ns)
+        assert [admitted(agent, start_ns + part * S // 10) for part in range(5)] == [0] * 5
+    assert admitted(booted(T0), T0 + S) == 25
