@@ -2,7 +2,7 @@
 
 from setuptools import find_packages, setup
 
-FOLDERS = ("core", "proto", "edge", "region", "allocator")
+FOLDERS = ("core", "proto", "edge", "region", "allocator", "simulations")
 
 setup(
     package_dir={"apportion": "src/apportion", **{f"apportion.{folder}": folder for folder in FOLDERS}},

@@ -2,7 +2,7 @@
 
 from functools import cache, partial
 
-from tests.faults.network import MS
+from apportion.simulations.network import MS
 from tests.faults.referee import quota_key
 from tests.faults.rules import application
 from tests.faults.runs import broken

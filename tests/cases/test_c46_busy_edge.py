@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from tests.faults.network import MS
+from apportion.simulations.network import MS
 from tests.faults.rules import application
 from tests.faults.runs import broken
 from tests.faults.test_liveness import every

@@ -11,7 +11,7 @@ from apportion.edge.counts import Counts
 from apportion.edge.edge import Edge
 from apportion.edge.events import Send
 from apportion.edge.limiter_answer import from_response, to_response
-from tests.faults.network import MS
+from apportion.simulations.network import MS
 from tests.faults.referee import quota_key
 from tests.faults.rules import application, load
 from tests.faults.world import Options, World

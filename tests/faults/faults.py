@@ -8,8 +8,8 @@ from typing import Any
 
 from apportion.core.messages import Acquire, AcquireAnswer, Claim, Lead, Plan, Report, Slices
 from apportion.region import events as regional
-from tests.faults.node import Node, Trap
-from tests.faults.nodes import AllocatorNode, EdgeNode, RegionNode
+from apportion.simulations.node import Node, Trap
+from apportion.simulations.nodes import AllocatorNode, EdgeNode, RegionNode
 from tests.faults.world import SECOND, World
 
 SAID_BY_ALLOCATOR = (Lead, Claim, Claim, Plan, Plan)

@@ -16,10 +16,10 @@ from apportion.core.rule import Enforce
 from apportion.region.authority import Authority
 from apportion.region.events import Consume, RollUp
 from apportion.region.store import ChargesAnswer
+from apportion.simulations.world import Label
 from tests.faults.rules import rule
 
 Name = tuple[str, tuple[str, ...]]
-Label = tuple[bytes, int]
 
 ANSWER_LATE_NS = 1_000_000
 """An answer comes by its deadline, or at the poll that it is due for."""
@@ -49,12 +49,12 @@ class Referee:
 
     # --- what happens
 
-    def offered(self, now_ns: int, applications: tuple[Application, ...], peek: bool) -> None:
+    def offered(self, now_ns: int, edge: str, applications: tuple[Application, ...], peek: bool) -> None:
         """A request came."""
         if len(applications) == 1 and not peek:
             self.demand.append((now_ns, applications[0].rule.name, applications[0].cost))
 
-    def decided(self, now_ns: int, incarnation: int, decision: Decision) -> None:
+    def decided(self, now_ns: int, edge: str, incarnation: int, decision: Decision) -> None:
         """A decision was given."""
         self.answers += 1
         self.incarnations.add(incarnation)
@@ -68,7 +68,7 @@ class Referee:
                 self.admitted.append((now_ns, verdict.rule.name, verdict.cost))
         assert decision.allowed or not all(verdict.shadow for verdict in decision.verdicts), "a shadow refuses nobody"
 
-    def shadowed(self, now_ns: int, incarnation: int, verdict: Verdict) -> None:
+    def shadowed(self, now_ns: int, edge: str, incarnation: int, verdict: Verdict) -> None:
         """A shadow rule said what no decision waited for."""
         self.shadows.append(verdict)
         if verdict.charged:

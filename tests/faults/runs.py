@@ -6,9 +6,9 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from apportion.simulations.network import MS
 from tests.faults.faults import Faults
 from tests.faults.load import Load
-from tests.faults.network import MS
 from tests.faults.unclaimed import AcceptingAuthority, unclaimed
 from tests.faults.world import SECOND, Options, World
 

@@ -4,9 +4,9 @@ from functools import partial
 
 import pytest
 
+from apportion.simulations.network import MS
 from tests.faults.faults import Faults
 from tests.faults.load import RATES, Load
-from tests.faults.network import MS
 from tests.faults.rules import application
 from tests.faults.runs import broken
 from tests.faults.world import SECOND, Options, World

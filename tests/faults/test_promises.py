@@ -8,9 +8,10 @@ import pytest
 from apportion.core.decision import Decision
 from apportion.core.request import Application
 from apportion.edge.ticket import Ticket
+from apportion.simulations.network import MS
+from apportion.simulations.world import Label
 from tests.faults.load import Load
-from tests.faults.network import MS
-from tests.faults.referee import Label, quota_key
+from tests.faults.referee import quota_key
 from tests.faults.rules import application, rule
 from tests.faults.runs import broken
 from tests.faults.world import SECOND, Options, World
@@ -25,7 +26,7 @@ def decide(world: World, *applications: Application) -> Decision:
     while isinstance(answer, Ticket):
         edge.waiting[answer.number] = (world.now_ns, 100 * MS)
         given: list[Decision] = []
-        world.referee.decided = lambda now_ns, incarnation, decision, given=given: given.append(decision)  # type: ignore[method-assign, misc]
+        world.referee.decided = lambda now_ns, edge, incarnation, decision, given=given: given.append(decision)  # type: ignore[method-assign, misc]
         world.at(world.now_ns, partial(edge._flush, edge.life))
         while not given:
             world.run(0.0005)

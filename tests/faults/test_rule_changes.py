@@ -11,7 +11,7 @@ from apportion.core.messages import Rules
 from apportion.core.request import Application
 from apportion.core.rules_file import parse_rules
 from apportion.region import events as regional
-from tests.faults.nodes import EdgeNode
+from apportion.simulations.nodes import EdgeNode
 from tests.faults.rules import TEXT
 from tests.faults.world import SECOND, Options, World
 

@@ -5,9 +5,9 @@ from functools import partial
 
 from apportion.core.messages import Plan
 from apportion.region.authority import Authority
+from apportion.simulations.network import MS
+from apportion.simulations.node import Trap
 from tests.faults.faults import fits
-from tests.faults.network import MS
-from tests.faults.node import Trap
 from tests.faults.runs import broken
 from tests.faults.test_liveness import every
 from tests.faults.world import Options, World

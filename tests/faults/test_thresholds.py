@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from apportion.core.decision import Scope
-from tests.faults.network import MS
+from apportion.simulations.network import MS
 from tests.faults.rules import application
 from tests.faults.runs import broken
 from tests.faults.world import SECOND, Options, World

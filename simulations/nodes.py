@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from apportion.allocator import events as allocating
 from apportion.core.decision import Decision
-from apportion.core.messages import AcquireAnswer, Slices
+from apportion.core.messages import AcquireAnswer, Rules, Slices
 from apportion.core.request import Application
+from apportion.core.rule import RuleSet
+from apportion.core.rules_file import parse_rules
 from apportion.edge import events as edging
 from apportion.edge.agent import Agent
 from apportion.region import events as regional
-from tests.faults.network import MS, Stream
-from tests.faults.node import Clock, Node
-from tests.faults.rules import RULES, load
-from tests.faults.store import Disk, DiskStore
+from apportion.simulations.disk import Disk, DiskStore
+from apportion.simulations.network import MS, Stream
+from apportion.simulations.node import Clock, Node
 
 if TYPE_CHECKING:
-    from tests.faults.world import World
+    from apportion.simulations.world import World
+
+
+@cache
+def parsed(rules: Rules) -> RuleSet:
+    """Parse once for all worlds and lives."""
+    return parse_rules(rules.texts)
 
 
 class Client(Node):
@@ -97,7 +104,7 @@ class EdgeNode(Client):
     def start(self) -> None:
         """Begin a life with an incarnation of its own."""
         self.incarnation = self.world.incarnation(self.name)
-        self.agent = Agent(self.name, "here", self.incarnation, load)
+        self.agent = Agent(self.name, "here", self.incarnation, parsed)
         self._waiting: dict[int, tuple[int, int]] = {}
         self._flushing = False
         super().start()
@@ -106,11 +113,11 @@ class EdgeNode(Client):
         """A request arrives."""
         if not self.up:
             return
-        referee, now_ns = self.world.referee, self.world.now_ns
-        referee.offered(now_ns, applications, peek)
+        journal, now_ns = self.world.journal, self.world.now_ns
+        journal.offered(now_ns, self.name, applications, peek)
         answer = self.agent.ask(applications, self.now_ns, peek)
         if isinstance(answer, Decision):
-            referee.decided(now_ns, self.incarnation, answer)
+            journal.decided(now_ns, self.name, self.incarnation, answer)
             return
         assert answer.number not in self._waiting
         self._waiting[answer.number] = (now_ns, min(each.rule.deadline_ns for each in applications))
@@ -149,20 +156,20 @@ class EdgeNode(Client):
     def act(self, command: Any) -> None:
         match command:
             case edging.Send(message):
-                self.world.referee.edge_sent(self.world.now_ns, self.name, message)
+                self.world.journal.edge_sent(self.world.now_ns, self.name, message)
                 if self.stream is not None:
                     self.stream.up.send(message)
             case edging.Settled(ticket, decision):
                 came_ns, deadline_ns = self._waiting.pop(ticket)
-                self.world.referee.settled(self.world.now_ns, came_ns, deadline_ns)
-                self.world.referee.decided(self.world.now_ns, self.incarnation, decision)
+                self.world.journal.settled(self.world.now_ns, came_ns, deadline_ns)
+                self.world.journal.decided(self.world.now_ns, self.name, self.incarnation, decision)
             case edging.Shadowed(verdict):
-                self.world.referee.shadowed(self.world.now_ns, self.incarnation, verdict)
+                self.world.journal.shadowed(self.world.now_ns, self.name, self.incarnation, verdict)
             case edging.Reconnect():
                 if self.stream is not None:
                     self.stream.cut(1500 * MS)
             case edging.Note("error", event, fields):
-                self.world.referee.error(self.name, event, fields)
+                self.world.journal.error(self.name, event, fields)
 
 
 class AllocatorNode(Client):
@@ -203,7 +210,7 @@ class AllocatorNode(Client):
                 if self.stream is not None and link == self._link:
                     self.stream.up.send(message)
             case allocating.Event(name, fields, "error"):
-                self.world.referee.error(self.name, name, fields)
+                self.world.journal.error(self.name, name, fields)
 
 
 class RegionNode(Node):
@@ -212,7 +219,7 @@ class RegionNode(Node):
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name)
         self.disk = Disk()
-        self.clock = Clock(10**18, self.clock._millionths)
+        self.clock = Clock(10**18, self.clock.millionths)
         self._sessions = 0
         self._streams: dict[int, Stream] = {}
         self._under_way: list[Callable[[], None]] = []
@@ -222,7 +229,7 @@ class RegionNode(Node):
         self.up = True
         self.store = DiskStore(self.disk, self.now_ns)
         self.authority = self.world.options.make_authority(
-            RULES, load(RULES), self.store.register, self.world.incarnation(self.name)
+            self.world.rules, parsed(self.world.rules), self.store.register, self.world.incarnation(self.name)
         )
         self.feed(regional.Polled())
 
@@ -278,14 +285,14 @@ class RegionNode(Node):
             case regional.RollUp(request):
                 self._ask_store(lambda: self._roll_up(command), lambda _: regional.RolledUp(request, done=True))
             case regional.Note("error", event, fields):
-                self.world.referee.error(self.name, event, fields)
+                self.world.journal.error(self.name, event, fields)
 
     def _send(self, session: int, message: Any) -> None:
         stream = self._streams.get(session)
         if stream is None:
             return
         if isinstance(message, Slices | AcquireAnswer):
-            self.world.referee.region_sent(self.authority, session, message)
+            self.world.journal.region_sent(self.authority, session, message)
         stream.down.send(message)
         if isinstance(message, AcquireAnswer) and self.world.chance(self.world.options.lost_answers):
             stream.cut(50 * MS)
@@ -311,9 +318,9 @@ class RegionNode(Node):
 
     def _consume(self, command: regional.Consume) -> Any:
         answers = self.store.consume(command, self.now_ns)
-        self.world.referee.consumed(command, answers)
+        self.world.journal.consumed(command, answers)
         return answers
 
     def _roll_up(self, command: regional.RollUp) -> None:
         new = self.store.roll_up(command, self.now_ns)
-        self.world.referee.rolled_up(command, new)
+        self.world.journal.rolled_up(command, new)

@@ -24,7 +24,7 @@ from apportion.proto.wire import (
 )
 
 if TYPE_CHECKING:
-    from tests.faults.world import World
+    from apportion.simulations.world import World
 
 MS = 1_000_000
 
@@ -42,7 +42,7 @@ class Direction:
         self._deliver = deliver
         self._through = through
         self._queue: deque[Any] = deque()
-        self._free_ns = 0
+        self.free_ns = 0
 
     def send(self, message: Any) -> None:
         """Let a message travel."""
@@ -50,11 +50,11 @@ class Direction:
         if not stream.open:
             return
         self._queue.append(self._through(message) if world.options.wire else message)
-        self._free_ns = max(self._free_ns + 1, world.now_ns + stream.delay_ns())
-        world.at(self._free_ns, self._arrive)
+        self.free_ns = max(self.free_ns + 1, world.now_ns + stream.delay_ns())
+        world.at(self.free_ns, self._arrive)
         if isinstance(message, REPEATABLE) and world.chance(world.options.repeat):
             copy = self._queue[-1]
-            later = self._free_ns + world.random.randrange(1, 1500 * MS)
+            later = self.free_ns + world.random.randrange(1, 1500 * MS)
             world.at(later, partial(self._arrive_again, copy))
 
     def _arrive(self) -> None:
@@ -102,7 +102,7 @@ class Stream:
 
     def finish(self) -> None:
         """End the stream from the region's side after what was sent on it."""
-        self.world.at(self.down._free_ns + MS, self.cut)
+        self.world.at(self.down.free_ns + MS, self.cut)
 
 
 def _through_edge(message: Any) -> Any:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.faults.world import World
+    from apportion.simulations.world import World
 
 
 class Clock:
@@ -18,15 +18,15 @@ class Clock:
 
     def __init__(self, offset_ns: int, millionths: int) -> None:
         self._offset_ns = offset_ns
-        self._millionths = millionths
+        self.millionths = millionths
 
     def read(self, true_ns: int) -> int:
         """What this clock shows."""
-        return self._offset_ns + true_ns + true_ns * self._millionths // 1_000_000
+        return self._offset_ns + true_ns + true_ns * self.millionths // 1_000_000
 
     def when(self, shown_ns: int) -> int:
         """When it shows that, rounded up."""
-        return -(-(shown_ns - self._offset_ns) * 1_000_000 // (1_000_000 + self._millionths)) + 1
+        return -(-(shown_ns - self._offset_ns) * 1_000_000 // (1_000_000 + self.millionths)) + 1
 
 
 @dataclass(frozen=True, slots=True)

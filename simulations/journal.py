@@ -1,0 +1,43 @@
+"""What a world tells of itself as it happens. Oracles and measures read nothing else (algorithms 6)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from apportion.core.decision import Decision, Verdict
+from apportion.core.messages import AcquireAnswer, Slices
+from apportion.core.request import Application
+from apportion.region.authority import Authority
+from apportion.region.events import Consume, RollUp
+from apportion.region.store import ChargesAnswer
+
+
+class Journal(Protocol):
+    """Told in the order of virtual time, `now_ns`."""
+
+    def offered(self, now_ns: int, edge: str, applications: tuple[Application, ...], peek: bool) -> None:
+        """A request came to an edge."""
+
+    def decided(self, now_ns: int, edge: str, incarnation: int, decision: Decision) -> None:
+        """A decision was given."""
+
+    def shadowed(self, now_ns: int, edge: str, incarnation: int, verdict: Verdict) -> None:
+        """A shadow rule said what no decision waited for."""
+
+    def settled(self, now_ns: int, came_ns: int, deadline_ns: int) -> None:
+        """A request that waited has its decision."""
+
+    def region_sent(self, authority: Authority, session: int, message: Slices | AcquireAnswer) -> None:
+        """The region gave rights to an edge: a column, or units ahead."""
+
+    def edge_sent(self, now_ns: int, edge: str, message: Any) -> None:
+        """An edge said something."""
+
+    def consumed(self, command: Consume, answers: tuple[ChargesAnswer, ...]) -> None:
+        """The store decided."""
+
+    def rolled_up(self, command: RollUp, new: bool) -> None:
+        """The store took a report, for the first time or again."""
+
+    def error(self, who: str, event: str, fields: Any) -> None:
+        """A core wrote an error into its log."""
