@@ -27,7 +27,7 @@ class Journal(Protocol):
     def settled(self, now_ns: int, came_ns: int, deadline_ns: int) -> None:
         """A request that waited has its decision."""
 
-    def region_sent(self, authority: Authority, session: int, message: Slices | AcquireAnswer) -> None:
+    def region_sent(self, now_ns: int, authority: Authority, session: int, message: Slices | AcquireAnswer) -> None:
         """The region gave rights to an edge: a column, or units ahead."""
 
     def edge_sent(self, now_ns: int, edge: str, message: Any) -> None:

@@ -292,7 +292,7 @@ class RegionNode(Node):
         if stream is None:
             return
         if isinstance(message, Slices | AcquireAnswer):
-            self.world.journal.region_sent(self.authority, session, message)
+            self.world.journal.region_sent(self.world.now_ns, self.authority, session, message)
         stream.down.send(message)
         if isinstance(message, AcquireAnswer) and self.world.chance(self.world.options.lost_answers):
             stream.cut(50 * MS)

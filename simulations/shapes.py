@@ -83,10 +83,9 @@ class Halves:
     dwell_ns: int = 5 * SECOND
 
     def parts(self, edges: int, at_ns: int, seed: int) -> Parts:
-        first = np.arange(edges) % 2 == (at_ns // self.dwell_ns) % 2
-        if not first.any():
-            return np.zeros(edges)
-        return first / first.sum()
+        turn = (np.arange(edges) % 2 == (at_ns // self.dwell_ns) % 2).astype(np.float64)
+        part: Parts = turn / max(float(turn.sum()), 1.0)
+        return part
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,8 @@ class OnOff:
     mean_ns: int = 10 * SECOND
 
     def parts(self, edges: int, at_ns: int, seed: int) -> Parts:
-        return np.array([self._on(edge, at_ns, seed) for edge in range(edges)]) * 2 / edges
+        on = np.array([self._on(edge, at_ns, seed) for edge in range(edges)], np.float64)
+        return on * 2 / edges
 
     def _on(self, edge: int, at_ns: int, seed: int) -> float:
         # One stretch each mean / 2, on or off by a coin: stretches of one kind in a row are `mean` long on average.

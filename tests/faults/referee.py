@@ -90,7 +90,7 @@ class Referee:
         if now_ns > came_ns + deadline_ns + ANSWER_LATE_NS:
             self.late.append((now_ns, came_ns, deadline_ns))
 
-    def region_sent(self, authority: Authority, session: int, message: Slices | AcquireAnswer) -> None:
+    def region_sent(self, now_ns: int, authority: Authority, session: int, message: Slices | AcquireAnswer) -> None:
         """The region gave rights to an edge: a column, or units ahead."""
         edge = authority.edges[session]
         if isinstance(message, AcquireAnswer):

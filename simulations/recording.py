@@ -1,0 +1,221 @@
+"""The event log of a run: rows of plain numbers and names, appended as things happen. Nothing is judged here.
+
+Checkers and measures read only this. Two runs of one seed write the same log, byte for byte (`digest`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from apportion.core.decision import Decision, Reason, Scope, Verdict
+from apportion.core.key import encode_key, encode_quota
+from apportion.core.messages import Acquire, AcquireAnswer, Quota, Slices
+from apportion.core.request import Application
+from apportion.region.authority import Authority
+from apportion.region.events import Consume, RollUp
+from apportion.region.store import ChargesAnswer
+
+
+class Offered(NamedTuple):
+    """A request came to an edge; `rules` and `keys` are those that limit it, in the order of rule names."""
+
+    at_ns: int
+    edge: str
+    rules: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    costs: tuple[int, ...]
+    peek: bool
+
+
+class Answered(NamedTuple):
+    """One rule's verdict in a decision that was given, or of a shadow rule later.
+
+    `epoch`: the label of the units charged, None where nothing was. `reason`: of the verdict, None when it allows.
+    `alone`: no other rule was asked with it. `decided`: whether the request as a whole was admitted.
+    """
+
+    at_ns: int
+    edge: str
+    incarnation: int
+    rule: str
+    key: tuple[str, ...]
+    cost: int
+    decided: bool
+    allowed: bool
+    charged: bool
+    epoch: int | None
+    at_edge: bool
+    degraded: bool
+    shadow: bool
+    reason: str | None
+    alone: bool
+
+
+class Waited(NamedTuple):
+    """A request that had to cross has its decision."""
+
+    at_ns: int
+    came_ns: int
+    deadline_ns: int
+
+
+class Crossed(NamedTuple):
+    """An edge sent a crossing."""
+
+    at_ns: int
+    edge: str
+
+
+class Issued(NamedTuple):
+    """The region gave units of a quota and label to an edge: by a column, or lent ahead."""
+
+    incarnation: int
+    quota: bytes
+    epoch: int
+    units: int
+    lent: bool
+
+
+class Sliced(NamedTuple):
+    """Slices of an epoch were sent under a generation."""
+
+    at_ns: int
+    edge: str
+    incarnation: int
+    epoch: int
+    generation: int
+    units: int
+
+
+class Stored(NamedTuple):
+    """Units that the store decided (`reported` False) or was told of by a report that was new."""
+
+    quota: bytes
+    epoch: int
+    units: int
+    reported: bool
+
+
+class Failed(NamedTuple):
+    """A core wrote an error into its log."""
+
+    who: str
+    event: str
+    fields: str
+
+
+Row = Offered | Answered | Waited | Crossed | Issued | Sliced | Stored | Failed
+
+
+class Recording:
+    """The log; a `Journal`. `rows` are in the order in which they happened."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._columns: set[tuple[int, int]] = set()
+
+    def digest(self) -> str:
+        """BLAKE2b-256 of the whole log."""
+        digest = blake2b(digest_size=32)
+        for row in self.rows:
+            digest.update(repr(row).encode())
+        return digest.hexdigest()
+
+    # --- what happens, told by the world
+
+    def offered(self, now_ns: int, edge: str, applications: tuple[Application, ...], peek: bool) -> None:
+        self.rows.append(
+            Offered(
+                now_ns,
+                edge,
+                tuple([each.rule.name for each in applications]),
+                tuple([each.key for each in applications]),
+                tuple([each.cost for each in applications]),
+                peek,
+            )
+        )
+
+    def decided(self, now_ns: int, edge: str, incarnation: int, decision: Decision) -> None:
+        self._answered(now_ns, edge, incarnation, decision.verdicts, decision.allowed)
+
+    def shadowed(self, now_ns: int, edge: str, incarnation: int, verdict: Verdict) -> None:
+        self._answered(now_ns, edge, incarnation, (verdict,), decided=True)
+
+    def _answered(self, now_ns: int, edge: str, incarnation: int, verdicts: Iterable[Verdict], decided: bool) -> None:
+        found = tuple(verdicts)
+        alone = len(found) == 1
+        for verdict in found:
+            rule, reason = verdict.rule, verdict.reason
+            if reason is Reason.PENDING:
+                continue  # a shadow rule that was asked; its verdict comes by itself
+            self.rows.append(
+                Answered(
+                    now_ns,
+                    edge,
+                    incarnation,
+                    rule.name,
+                    verdict.key,
+                    verdict.cost,
+                    decided,
+                    verdict.allowed,
+                    verdict.charged,
+                    verdict.epoch if verdict.charged else None,
+                    verdict.scope is Scope.EDGE,
+                    verdict.degraded,
+                    rule.shadow,
+                    reason.value if reason else None,
+                    alone,
+                )
+            )
+
+    def settled(self, now_ns: int, came_ns: int, deadline_ns: int) -> None:
+        self.rows.append(Waited(now_ns, came_ns, deadline_ns))
+
+    def region_sent(self, now_ns: int, authority: Authority, session: int, message: Slices | AcquireAnswer) -> None:
+        edge = authority.edges[session]
+        if isinstance(message, AcquireAnswer):
+            self.rows += [
+                Issued(edge.incarnation, store_key(edge.names[lent.quota]), lent.epoch, lent.units, lent=True)
+                for lent in message.lent
+            ]
+            return
+        units = int(message.units.sum())
+        self.rows.append(Sliced(now_ns, edge.hello.edge, edge.incarnation, message.epoch, message.generation, units))
+        if (edge.incarnation, message.epoch) in self._columns:
+            return  # the first slice wins; a copy gives nothing
+        self._columns.add((edge.incarnation, message.epoch))
+        for identity, given in zip(message.ids.tolist(), message.units.tolist(), strict=True):
+            known = authority.table.by_id(identity)
+            assert known is not None
+            self.rows.append(Issued(edge.incarnation, known.store_key, message.epoch, given, lent=False))
+
+    def edge_sent(self, now_ns: int, edge: str, message: Any) -> None:
+        if isinstance(message, Acquire):
+            self.rows.append(Crossed(now_ns, edge))
+
+    def consumed(self, command: Consume, answers: tuple[ChargesAnswer, ...]) -> None:
+        for group, answer in zip(command.groups, answers, strict=True):
+            if group.peek:
+                continue
+            for member, state in zip(group.members, answer.members, strict=True):
+                units = answer.admitted * member.cost
+                self.rows.append(Stored(member.store_key, state.epoch, units, reported=False))
+
+    def rolled_up(self, command: RollUp, new: bool) -> None:
+        if new:
+            self.rows += [Stored(row.store_key, row.epoch, row.units, reported=True) for row in command.rows]
+
+    def error(self, who: str, event: str, fields: Any) -> None:
+        self.rows.append(Failed(who, event, repr(fields)))
+
+
+def store_key(quota: Quota) -> bytes:
+    """What a store files a quota under."""
+    return encode_quota(quota.domain, quota.rule, quota.key)
+
+
+def quota_key(domain: str, name: str, key: tuple[str, ...]) -> bytes:
+    """The same, for a verdict."""
+    return encode_quota(domain, name, encode_key(key))
