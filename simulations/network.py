@@ -81,7 +81,8 @@ class Stream:
         self.session = session
         self.client = client
         self._server = server
-        self._base_ns = world.random.randrange(MS // 5, world.options.delay_ns)
+        delay_ns = max(world.options.delay_ns, MS // 4)
+        self._base_ns = world.random.randrange(max(MS // 5, int(delay_ns * (1 - world.options.spread))), delay_ns)
         up, down = (_through_edge, _through_reply) if kind == "edge" else (_through_allocator, _through_answer)
         self.up = Direction(self, lambda message: server.spoke(self, message), up)
         self.down = Direction(self, lambda message: client.heard(self, message), down)
@@ -90,7 +91,7 @@ class Stream:
         """How long the next message travels."""
         random = self.world.random
         spike = 20 if random.random() < self.world.options.spikes else 1
-        return self._base_ns + int(random.expovariate(4) * self._base_ns * spike)
+        return self._base_ns + int(random.expovariate(1) * self.world.options.jitter * self._base_ns * spike)
 
     def cut(self, notice_ns: int = MS) -> None:
         """Lose the stream with all that is under way; each side notices by itself, `notice_ns` from now at most."""

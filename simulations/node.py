@@ -17,16 +17,20 @@ class Clock:
     """A monotonic clock that started at some other time and runs at a slightly other speed."""
 
     def __init__(self, offset_ns: int, millionths: int) -> None:
-        self._offset_ns = offset_ns
+        self.offset_ns = offset_ns
         self.millionths = millionths
 
     def read(self, true_ns: int) -> int:
         """What this clock shows."""
-        return self._offset_ns + true_ns + true_ns * self.millionths // 1_000_000
+        return self.offset_ns + true_ns + true_ns * self.millionths // 1_000_000
+
+    def step(self, by_ns: int) -> None:
+        """Set it, as nothing but a fault does."""
+        self.offset_ns += by_ns
 
     def when(self, shown_ns: int) -> int:
         """When it shows that, rounded up."""
-        return -(-(shown_ns - self._offset_ns) * 1_000_000 // (1_000_000 + self.millionths)) + 1
+        return -(-(shown_ns - self.offset_ns) * 1_000_000 // (1_000_000 + self.millionths)) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,9 @@ class Node:
         self.paused_ns = 0
         self.blocked_ns = 0
         self.trap: Trap | None = None
-        self.clock = Clock(world.random.randrange(10**12), world.random.randrange(-200, 201))
+        self.clock = Clock(
+            world.random.randrange(10**12), world.random.randint(-world.options.clock_drift, world.options.clock_drift)
+        )
         self._deferred: list[Callable[[], None]] = []
         self._timer = 0
 

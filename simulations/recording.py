@@ -5,13 +5,14 @@ Checkers and measures read only this. Two runs of one seed write the same log, b
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from apportion.core.decision import Decision, Reason, Scope, Verdict
 from apportion.core.key import encode_key, encode_quota
-from apportion.core.messages import Acquire, AcquireAnswer, Quota, Slices
+from apportion.core.messages import Acquire, AcquireAnswer, Quota, Report, Slices
 from apportion.core.request import Application
 from apportion.region.authority import Authority
 from apportion.region.events import Consume, RollUp
@@ -62,16 +63,18 @@ class Waited(NamedTuple):
 
 
 class Crossed(NamedTuple):
-    """An edge sent a crossing."""
+    """An edge sent a crossing with requests for these rules, sorted."""
 
     at_ns: int
     edge: str
+    rules: tuple[str, ...]
 
 
 class Issued(NamedTuple):
     """The region gave units of a quota and label to an edge: by a column, or lent ahead."""
 
     incarnation: int
+    rule: str
     quota: bytes
     epoch: int
     units: int
@@ -115,6 +118,7 @@ class Recording:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self._columns: set[tuple[int, int]] = set()
+        self._names: dict[str, dict[int, str]] = defaultdict(dict)
 
     def digest(self) -> str:
         """BLAKE2b-256 of the whole log."""
@@ -176,10 +180,11 @@ class Recording:
     def region_sent(self, now_ns: int, authority: Authority, session: int, message: Slices | AcquireAnswer) -> None:
         edge = authority.edges[session]
         if isinstance(message, AcquireAnswer):
-            self.rows += [
-                Issued(edge.incarnation, store_key(edge.names[lent.quota]), lent.epoch, lent.units, lent=True)
-                for lent in message.lent
-            ]
+            for lent in message.lent:
+                quota = edge.names[lent.quota]
+                self.rows.append(
+                    Issued(edge.incarnation, quota.rule, store_key(quota), lent.epoch, lent.units, lent=True)
+                )
             return
         units = int(message.units.sum())
         self.rows.append(Sliced(now_ns, edge.hello.edge, edge.incarnation, message.epoch, message.generation, units))
@@ -189,11 +194,17 @@ class Recording:
         for identity, given in zip(message.ids.tolist(), message.units.tolist(), strict=True):
             known = authority.table.by_id(identity)
             assert known is not None
-            self.rows.append(Issued(edge.incarnation, known.store_key, message.epoch, given, lent=False))
+            self.rows.append(
+                Issued(edge.incarnation, known.quota.rule, known.store_key, message.epoch, given, lent=False)
+            )
 
     def edge_sent(self, now_ns: int, edge: str, message: Any) -> None:
+        if isinstance(message, Acquire | Report):
+            self._names[edge].update((each.id, each.quota.rule) for each in message.names)
         if isinstance(message, Acquire):
-            self.rows.append(Crossed(now_ns, edge))
+            names = self._names[edge]
+            rules = {names[member.quota] for group in message.groups for member in group.members}
+            self.rows.append(Crossed(now_ns, edge, tuple(sorted(rules))))
 
     def consumed(self, command: Consume, answers: tuple[ChargesAnswer, ...]) -> None:
         for group, answer in zip(command.groups, answers, strict=True):

@@ -11,10 +11,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from apportion.core.messages import Rules
+from apportion.core.rule import Enforce
 from apportion.simulations.shapes import Shape
 
 FILE = "scenario.yaml"
 """The name of a scenario's rules, in what is said of them."""
+
+RULE = "search"
+"""The name of the rule of a scenario that writes no `rules`."""
 
 
 class FaultKind(Enum):
@@ -42,11 +46,13 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """How messages travel. `latency_ns` one way; `jitter` its mean excess as a part of it; the rest are chances for
-    each message: to take twenty times the excess, to arrive twice, or (answers) to be lost with their stream.
+    """How messages travel. `latency_ns`: one way, of the farthest edge; `spread`: by how much of it others are nearer;
+    `jitter`: the mean excess, as a part of it. The rest are chances for each message: to take twenty times the excess,
+    to arrive twice, or (answers) to be lost with their stream.
     """
 
     latency_ns: int = 20_000_000
+    spread: float = 0.5
     jitter: float = 0.25
     spikes: float = 0.0
     repeat: float = 0.0
@@ -94,8 +100,42 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
+class OneRule:
+    """The rule of a scenario that writes `limit` and `enforce` instead of `rules`: it can be compared over modes.
+
+    `more`: further fields of the rule, as they are written in a rules file.
+    """
+
+    rate: str
+    enforce: str
+    burst: str | None = None
+    stages: tuple[str, ...] = ("deny",)
+    more: tuple[tuple[str, str], ...] = ()
+
+    def text(self, edges: int) -> str:
+        """The rules file for so many edges. What a mode needs beside, and nobody wrote, has a usual value."""
+        more = dict(self.more)
+        if self.enforce == Enforce.EDGE.value:
+            more.setdefault("wrong_costs", "noise")
+            if "slack" not in more:
+                more.setdefault("at_each_edge", self.rate)
+        else:
+            more["when_unavailable"] = f"[{', '.join(self.stages)}]"
+        limit = f"rate: {self.rate}" + (f", burst: {self.burst}" if self.burst else "")
+        fields = "".join(f", {name}: {value}" for name, value in more.items())
+        return (
+            f"version: 1\ndomain: simulated\nedges_max: {edges}\ndefaults: {{deadline: 500ms}}\nrules:\n"
+            f"  - {{name: {RULE}, match: {{api: '*'}}, key: [api], limit: {{{limit}}}, enforce: {self.enforce}"
+            f"{fields}}}\n"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
-    """One world to run. `warm_up`: seconds that measures of quality leave out; bounds hold in each of them."""
+    """One world to run. `warm_up`: seconds that measures of quality leave out; bounds hold in each of them.
+
+    `one`: where the scenario says `limit` and `enforce`; its text is `rules`.
+    """
 
     name: str
     about: str
@@ -108,7 +148,9 @@ class Scenario:
     network: Network = Network()
     faults: tuple[Fault, ...] = ()
     expectations: tuple[Expectation, ...] = ()
+    one: OneRule | None = None
 
-    def with_rules(self, text: str) -> Scenario:
-        """The same world under other rules."""
-        return replace(self, rules=Rules(1, ((FILE, text),)))
+    def under(self, one: OneRule, edges: int | None = None) -> Scenario:
+        """The same world under another rule, or with other many edges."""
+        count = self.edges if edges is None else edges
+        return replace(self, one=one, edges=count, rules=Rules(1, ((FILE, one.text(count)),)))

@@ -23,6 +23,9 @@ class Shape(Protocol):
     def parts(self, edges: int, at_ns: int, seed: int) -> Parts:
         """The part of the load at each of `edges`, at `at_ns` of the run."""
 
+    def changes_ns(self, until_ns: int) -> list[int]:
+        """When demand moves at once from some edges to others, or changes, before `until_ns`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
@@ -30,6 +33,9 @@ class Uniform:
 
     def parts(self, edges: int, at_ns: int, seed: int) -> Parts:
         return np.full(edges, 1 / edges)
+
+    def changes_ns(self, until_ns: int) -> list[int]:
+        return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,9 @@ class Zipf:
     def parts(self, edges: int, at_ns: int, seed: int) -> Parts:
         weights = np.arange(1, edges + 1, dtype=np.float64) ** -self.exponent
         return np.random.default_rng([seed, 1]).permutation(weights / weights.sum())
+
+    def changes_ns(self, until_ns: int) -> list[int]:
+        return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,9 @@ class Hotspot:
         strides = np.random.default_rng([seed, 2]).integers(1, max(edges, 2), size=moves + 1)
         return int(strides.sum() % edges)
 
+    def changes_ns(self, until_ns: int) -> list[int]:
+        return list(range(self.dwell_ns, until_ns, self.dwell_ns))
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -75,6 +87,9 @@ class Step:
     def parts(self, edges: int, at_ns: int, seed: int) -> Parts:
         return np.full(edges, (self.before if at_ns < self.at_ns else self.after) / edges)
 
+    def changes_ns(self, until_ns: int) -> list[int]:
+        return [self.at_ns]
+
 
 @dataclass(frozen=True, slots=True)
 class Halves:
@@ -86,6 +101,9 @@ class Halves:
         turn = (np.arange(edges) % 2 == (at_ns // self.dwell_ns) % 2).astype(np.float64)
         part: Parts = turn / max(float(turn.sum()), 1.0)
         return part
+
+    def changes_ns(self, until_ns: int) -> list[int]:
+        return list(range(self.dwell_ns, until_ns, self.dwell_ns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +121,9 @@ class OnOff:
         stretch = at_ns // (self.mean_ns // 2)
         return float(np.random.default_rng([seed, 3, edge]).integers(0, 2, size=stretch + 1)[-1])
 
+    def changes_ns(self, until_ns: int) -> list[int]:
+        return []
+
 
 @dataclass(frozen=True, slots=True)
 class Heavy:
@@ -117,6 +138,9 @@ class Heavy:
         parts[0] = self.share
         return parts
 
+    def changes_ns(self, until_ns: int) -> list[int]:
+        return []
+
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
@@ -126,3 +150,6 @@ class Ramp:
 
     def parts(self, edges: int, at_ns: int, seed: int) -> Parts:
         return np.full(edges, min(1.0, at_ns / self.over_ns) / edges)
+
+    def changes_ns(self, until_ns: int) -> list[int]:
+        return []

@@ -7,7 +7,7 @@ Only clocks, network, store and randomness are stand-ins; what decides is the co
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -42,6 +42,9 @@ class Options:
     lost_answers: float = 0.0
     spikes: float = 0.0
     delay_ns: int = 20 * MS
+    spread: float = 1.0
+    jitter: float = 0.25
+    clock_drift: int = 200
     make_leader: Callable[..., Leader] = lambda name, incarnation: Leader(name, incarnation, parse_rules)
     make_authority: Callable[..., Authority] = Authority
     same_incarnation: bool = False
@@ -62,13 +65,16 @@ class World:
         self._order = count()
         self._incarnations: dict[str, int] = {}
         self.region = RegionNode(self, "region")
-        self.edges = [EdgeNode(self, f"edge{at}") for at in range(options.edges)]
-        self.allocators = [AllocatorNode(self, f"allocator{at}") for at in range(options.allocators)]
+        self.edges = [EdgeNode(self, f"edge-{at}") for at in range(options.edges)]
+        self.allocators = [AllocatorNode(self, f"allocator-{at}") for at in range(options.allocators)]
 
-    def start(self) -> None:
-        """Start every process, allocators last: to them the edges ran before, so that slices are given at once."""
+    def start(self, late: Collection[str] = ()) -> None:
+        """Start every process but edges that come `late`; allocators last: to them the edges ran before, so that slices
+        are given at once.
+        """
         for node in (self.region, *self.edges):
-            node.start()
+            if node.name not in late:
+                node.start()
         for allocator in self.allocators:
             self.after(0.5, allocator.start)
 
@@ -96,6 +102,10 @@ class World:
             else:
                 break
         self.now_ns = until_ns
+
+    def edge(self, name: str) -> EdgeNode:
+        """The edge of that name."""
+        return self.edges[int(name.removeprefix("edge-"))]
 
     def offer(self, traffic: Iterator[Arrival]) -> None:
         """Let these requests arrive, in the order of time."""

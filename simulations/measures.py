@@ -1,0 +1,258 @@
+"""The figures of a run, rule by rule, from its event log alone.
+
+Seconds are those of virtual time in which a decision was given; labels are the region's epochs. Quality (utilisation,
+fairness, churn, crossings) leaves out the warm-up; overshoot leaves out nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from apportion.allocator.fill import water_fill
+from apportion.core.bounds import StoreKind, bound_of
+from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.meter import Meter
+from apportion.core.rule import Rule, RuleSet
+from apportion.simulations.recording import Answered, Crossed, Issued, Offered, Row
+
+Series = npt.NDArray[np.float64]
+
+RECOVERED = 0.95
+"""A rule is back after a change when it admits this part of what it may."""
+
+MEASURES = (
+    "overshoot_label",
+    "overshoot_true_second",
+    "utilisation",
+    "utilisation_p5",
+    "ticks_to_95_percent",
+    "jain",
+    "churn",
+    "crossings_per_second",
+    "crossing_share",
+    "stranded_share",
+    "refused_with_room",
+)
+"""What an expectation can be about: fields of RuleFigures."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFigures:
+    """One rule's figures; units of cost.
+
+    `overshoot_label`: the worst `over` of any key (design 4.1). `overshoot_true_second`: the most beyond rate + burst
+    in any second of virtual time. `utilisation`: sum of admitted / sum of min(offered, limit) by second, and the 5th
+    percentile of that ratio. `ticks_to_95_percent`: whole seconds after a change of demand or a fault until the ratio
+    is back, the worst of all. `jain`: of what each edge was admitted beside its max-min share, mean of overloaded
+    seconds. `churn`: units of the plan that moved between edges, a part of the quota each second. `stranded_share`:
+    units given to edges and spent nowhere, a part of the limit each epoch. `refused_with_room`: cost refused at an edge
+    though the second had room for it, a part of what was offered.
+    """
+
+    rule: str
+    enforce: str
+    limit_per_second: float
+    burst: int
+    bound: int | None
+    offered: int
+    admitted: int
+    degraded: int
+    overshoot_label: int
+    overshoot_true_second: int
+    utilisation: float
+    utilisation_p5: float
+    ticks_to_95_percent: int
+    jain: float
+    churn: float
+    crossings_per_second: float
+    crossing_share: float
+    stranded_share: float
+    refused_with_room: float
+    denied: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RuleLog:
+    """The rows of one rule, by second of virtual time (`seconds` of them), by edge and by label."""
+
+    rule: Rule
+    seconds: int
+    edges: tuple[str, ...]
+    offered: Series = field(init=False)
+    admitted: Series = field(init=False)
+    refused_at_edge: Series = field(init=False)
+    times: list[int] = field(default_factory=list)
+    costs: list[int] = field(default_factory=list)
+    labels: dict[tuple[str, ...], Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    denied: Counter[str] = field(default_factory=Counter)
+    degraded: int = 0
+    crossings: Series = field(init=False)
+    slices: dict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    given: Counter[int] = field(default_factory=Counter)
+    spent_at_edges: Counter[int] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        shape = (self.seconds, len(self.edges))
+        self.offered, self.admitted = np.zeros(shape), np.zeros(shape)
+        self.refused_at_edge, self.crossings = np.zeros(self.seconds), np.zeros(self.seconds)
+
+    @property
+    def limit(self) -> float:
+        """Units a second of one key."""
+        limit = self.rule.limit
+        return limit.per_second if isinstance(limit, RateLimit) else float("inf")
+
+
+def logs_of(
+    rows: Iterable[Row], rules: RuleSet, edges: Sequence[str], seconds: int, begun_ns: int
+) -> dict[str, RuleLog]:
+    """Sort the rows by rule. What came or was answered after the last second is left out of series, not of labels."""
+    everything = [rule for domain in rules.domains.values() for rule in domain.rules]
+    logs = {rule.name: RuleLog(rule, seconds, tuple(edges)) for rule in everything}
+    places = {name: at for at, name in enumerate(edges)}
+    for row in rows:
+        if isinstance(row, Answered):
+            _answered(logs[row.rule], row, places[row.edge], begun_ns)
+        elif isinstance(row, Offered):
+            at = (row.at_ns - begun_ns) // EPOCH_NS
+            if at < seconds and not row.peek:
+                for name, cost in zip(row.rules, row.costs, strict=True):
+                    logs[name].offered[at, places[row.edge]] += cost
+        elif isinstance(row, Crossed):
+            if (row.at_ns - begun_ns) // EPOCH_NS < seconds:
+                for name in row.rules:
+                    logs[name].crossings[(row.at_ns - begun_ns) // EPOCH_NS] += 1
+        elif isinstance(row, Issued):
+            logs[row.rule].given[row.epoch] += row.units
+            if not row.lent:
+                logs[row.rule].slices[row.epoch][row.incarnation] += row.units
+    return logs
+
+
+def _answered(log: RuleLog, row: Answered, place: int, begun_ns: int) -> None:
+    at = (row.at_ns - begun_ns) // EPOCH_NS
+    if row.charged:
+        assert row.epoch is not None
+        log.labels[row.key][row.epoch] += row.cost
+        log.times.append(row.at_ns)
+        log.costs.append(row.cost)
+        log.degraded += row.cost if row.degraded else 0
+        log.spent_at_edges[row.epoch] += row.cost if row.at_edge else 0
+        if at < log.seconds:
+            log.admitted[at, place] += row.cost
+    elif row.reason is not None:
+        log.denied[row.reason] += row.cost
+        if row.at_edge and row.reason == "over_limit" and at < log.seconds:
+            log.refused_at_edge[at] += row.cost
+
+
+def figures_of(log: RuleLog, warm_up: int, changes: Sequence[int], edges_max: int | None) -> RuleFigures:
+    """All figures of one rule. `changes`: seconds in which demand moved or something happened."""
+    limit = log.rule.limit
+    offered, admitted = log.offered.sum(axis=1), log.admitted.sum(axis=1)
+    keys = max(len(log.labels), 1)
+    may = np.minimum(offered, log.limit * keys)
+    ratio = np.divide(admitted, may, out=np.ones_like(may), where=may > 0)
+    judged = slice(warm_up, log.seconds)
+    asked = may[judged].sum()
+    seconds = max(log.seconds - warm_up, 1)
+    crossings = log.crossings[judged].sum()
+    room = np.clip(may - admitted, 0, None)
+    return RuleFigures(
+        rule=log.rule.name,
+        enforce=log.rule.enforce.value,
+        limit_per_second=log.limit,
+        burst=limit.burst if isinstance(limit, RateLimit) else 0,
+        bound=bound_of(log.rule, StoreKind.SQLITE, edges_max).units,
+        offered=int(offered.sum()),
+        admitted=int(admitted.sum()),
+        degraded=log.degraded,
+        overshoot_label=overshoot_by_label(log),
+        overshoot_true_second=overshoot_in_a_second(log),
+        utilisation=float(admitted[judged].sum() / asked) if asked else 1.0,
+        utilisation_p5=float(np.percentile(ratio[judged], 5)) if seconds and len(ratio[judged]) else 1.0,
+        ticks_to_95_percent=_recovery(ratio, changes, warm_up),
+        jain=_jain(log, warm_up),
+        churn=_churn(log, warm_up),
+        crossings_per_second=float(crossings / seconds),
+        crossing_share=float(crossings / max(offered[judged].sum(), 1)),
+        stranded_share=_stranded(log, warm_up),
+        refused_with_room=float(np.minimum(log.refused_at_edge, room)[judged].sum() / max(offered[judged].sum(), 1)),
+        denied=dict(sorted(log.denied.items())),
+    )
+
+
+def overshoot_by_label(log: RuleLog) -> int:
+    """The worst `over` of any key's meter."""
+    limit = log.rule.limit
+    worst = 0
+    for labels in log.labels.values():
+        if not isinstance(limit, RateLimit):
+            continue
+        meter = Meter(limit, log.rule.divided)
+        for epoch in sorted(labels):
+            meter.record(epoch, labels[epoch])
+        worst = max(worst, meter.worst)
+    return worst
+
+
+def overshoot_in_a_second(log: RuleLog) -> int:
+    """The most admitted in any second of virtual time beyond rate + burst, over all keys together."""
+    limit = log.rule.limit
+    if not log.times or not isinstance(limit, RateLimit):
+        return 0
+    times, costs = np.array(log.times), np.array(log.costs)
+    order = np.argsort(times, kind="stable")
+    times, total = times[order], np.concatenate([[0], np.cumsum(costs[order])])
+    first = np.searchsorted(times, times - EPOCH_NS, side="right")
+    worst = int((total[1:] - total[first]).max())
+    return max(0, worst - int(limit.per_second + limit.burst) * max(len(log.labels), 1))
+
+
+def _recovery(ratio: Series, changes: Sequence[int], warm_up: int) -> int:
+    """Seconds with less than RECOVERED from a change to the first with more; the worst of all changes."""
+    worst = 0
+    for change in changes:
+        if change < warm_up:
+            continue
+        back = np.flatnonzero(ratio[change:] >= RECOVERED)
+        worst = max(worst, int(back[0]) if len(back) else len(ratio) - change)
+    return worst
+
+
+def _jain(log: RuleLog, warm_up: int) -> float:
+    """Mean over the overloaded seconds of (sum x)^2 / (n sum x^2), x = admitted / max-min share."""
+    found = []
+    for offered, admitted in zip(log.offered[warm_up:], log.admitted[warm_up:], strict=True):
+        if offered.sum() <= log.limit or not np.isfinite(log.limit):
+            continue
+        shares = water_fill(np.array([0, len(offered)]), offered, np.array([log.limit])).amounts
+        parts = admitted[shares > 0] / shares[shares > 0]
+        if parts.any():
+            found.append(parts.sum() ** 2 / (len(parts) * (parts**2).sum()))
+    return float(np.mean(found)) if found else 1.0
+
+
+def _churn(log: RuleLog, warm_up: int) -> float:
+    """Units that a plan gives to other edges than the plan before, halved, as a part of the limit; mean by second."""
+    epochs = sorted(log.slices)[warm_up:]
+    moved = []
+    for before, after in pairwise(epochs):
+        if after != before + 1:
+            continue
+        one, other = log.slices[before], log.slices[after]
+        moved.append(sum(abs(one[at] - other[at]) for at in one.keys() | other.keys()) / 2)
+    return float(np.mean(moved) / log.limit) if moved and np.isfinite(log.limit) else 0.0
+
+
+def _stranded(log: RuleLog, warm_up: int) -> float:
+    """Units given to edges and spent nowhere, as a part of the limit; mean by epoch. In underload that is no loss."""
+    epochs = sorted(log.given)[warm_up:]
+    unspent = [max(0, log.given[epoch] - log.spent_at_edges[epoch]) for epoch in epochs]
+    return float(np.mean(unspent) / log.limit) if unspent and np.isfinite(log.limit) else 0.0

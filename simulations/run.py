@@ -1,0 +1,184 @@
+"""One run of a scenario by a seed: the world is made, traffic and faults happen, the log is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from apportion.core.decision import Decision
+from apportion.core.messages import Rules
+from apportion.core.request import Application
+from apportion.region import events as regional
+from apportion.simulations.measures import RuleFigures, figures_of, logs_of
+from apportion.simulations.nodes import AllocatorNode, EdgeNode, RegionNode, parsed
+from apportion.simulations.recording import Offered, Recording
+from apportion.simulations.scenario import FILE, Fault, FaultKind, Flow, Scenario
+from apportion.simulations.traffic import arrivals, streams_of
+from apportion.simulations.world import SECOND, Options, World
+
+STARTED_S = 2
+"""Traffic begins so long after the processes: by then every edge has the rules and a leader leads."""
+
+DRAINED_S = 3
+"""After the last request: the longest deadline, an epoch's end, its report and the acknowledgement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to. `broken`: bounds exceeded and expectations that failed, in words; empty when all held."""
+
+    scenario: Scenario
+    seed: int
+    rules: tuple[RuleFigures, ...]
+    broken: tuple[str, ...]
+    recording: Recording
+    requests: int
+
+
+Progress = Callable[[int], None]
+"""Told each second of virtual time that has passed."""
+
+
+def run(scenario: Scenario, seed: int, options: Options | None = None, progress: Progress | None = None) -> Outcome:
+    """Run it to its end. `options`: cores to put in place of the shipped ones, for tests that switch something off."""
+    recording = Retrying(scenario.flows) if any(flow.retries for flow in scenario.flows) else Recording()
+    world = _world(scenario, seed, recording, options or Options())
+    for second in range(scenario.seconds + DRAINED_S):
+        world.run(1)
+        if progress is not None:
+            progress(second + 1)
+    figures = _figures(scenario, recording, world, seed)
+    broken = (*_exceeded(figures), *_failed(scenario, figures))
+    return Outcome(scenario, seed, figures, broken, recording, sum(isinstance(row, Offered) for row in recording.rows))
+
+
+def _world(scenario: Scenario, seed: int, recording: Recording, options: Options) -> World:
+    """The world, started, with its traffic and faults to come."""
+    network = scenario.network
+    world = World(
+        seed,
+        scenario.rules,
+        recording,
+        replace(
+            options,
+            edges=scenario.edges,
+            allocators=scenario.allocators,
+            delay_ns=network.latency_ns,
+            spread=network.spread,
+            jitter=network.jitter,
+            spikes=network.spikes,
+            repeat=network.repeat,
+            lost_answers=network.lost_answers,
+            clock_drift=network.clock_drift,
+        ),
+    )
+    if isinstance(recording, Retrying):
+        recording.world = world
+    late = {fault.target for fault in scenario.faults if fault.kind is FaultKind.START}
+    world.start(late)
+    world.run(STARTED_S)
+    traffic = arrivals(streams_of(scenario.flows, parsed(scenario.rules)), scenario.edges, scenario.seconds, seed)
+    begun_ns = world.now_ns
+    world.offer((begun_ns + at, edge, applications) for at, edge, applications in traffic)
+    for fault in scenario.faults:
+        world.at(begun_ns + fault.at_ns, partial(_happen, world, scenario, fault))
+    return world
+
+
+def _happen(world: World, scenario: Scenario, fault: Fault) -> None:
+    """One fault, now."""
+    seconds = fault.for_ns / SECOND
+    if fault.kind is FaultKind.LIMIT:
+        assert scenario.one is not None
+        text = replace(scenario.one, rate=fault.target).text(scenario.edges)
+        version = world.rules.version + 1
+        world.rules = Rules(version, ((FILE, text),))
+        world.region.feed(regional.RulesChanged(world.rules, parsed(world.rules)))
+        return
+    node = _target(world, fault.target)
+    match fault.kind:
+        case FaultKind.KILL:
+            world.restart(node, seconds)
+        case FaultKind.START:
+            node.start()
+        case FaultKind.PAUSE:
+            node.pause(fault.for_ns)
+        case FaultKind.STEP_CLOCK:
+            node.clock.step(fault.for_ns)
+        case FaultKind.LEAVE if isinstance(node, EdgeNode):
+            node.perform(node.agent.leave(node.now_ns))
+            world.after(0.2, partial(world.restart, node, seconds))
+        case FaultKind.PARTITION if isinstance(node, EdgeNode | AllocatorNode):
+            world.partition(node, seconds)
+        case FaultKind.CUT if isinstance(node, EdgeNode | AllocatorNode) and node.stream is not None:
+            node.stream.cut(SECOND)
+
+
+def _target(world: World, name: str) -> EdgeNode | AllocatorNode | RegionNode:
+    if name == "region":
+        return world.region
+    if name in {"leader", "standby"}:
+        leader = world.leading or world.allocators[0]
+        others = [each for each in world.allocators if each is not leader]
+        return leader if name == "leader" or not others else others[0]
+    return world.edges[int(name.removeprefix("edge-")) % len(world.edges)]
+
+
+class Retrying(Recording):
+    """A log that lets refused callers of some flows come again.
+
+    Each refusal comes again with the chance that makes the mean number of further attempts what the flow says.
+    """
+
+    world: World
+
+    def __init__(self, flows: tuple[Flow, ...]) -> None:
+        super().__init__()
+        self._flows = {(flow.rule, flow.key): flow for flow in flows if flow.retries}
+
+    def decided(self, now_ns: int, edge: str, incarnation: int, decision: Decision) -> None:
+        super().decided(now_ns, edge, incarnation, decision)
+        if decision.allowed:
+            return
+        verdict = decision.verdicts[0]
+        flow = self._flows.get((verdict.rule.name, verdict.key[0] if verdict.key else ""))
+        if flow is not None and self.world.chance(flow.retries / (flow.retries + 1)):
+            node = self.world.edge(edge)
+            asked = tuple(Application(each.rule, each.key, each.cost) for each in decision.verdicts)
+            self.world.at(now_ns + flow.retry_after_ns, partial(node.ask, asked))
+
+
+def changes_of(scenario: Scenario, seed: int) -> list[int]:
+    """Seconds in which demand moves or something happens."""
+    instants = [fault.at_ns for fault in scenario.faults]
+    for flow in scenario.flows:
+        instants += flow.shape.changes_ns(scenario.seconds * SECOND)
+    return sorted({instant // SECOND for instant in instants if instant < scenario.seconds * SECOND})
+
+
+def _figures(scenario: Scenario, recording: Recording, world: World, seed: int) -> tuple[RuleFigures, ...]:
+    edges = [edge.name for edge in world.edges]
+    rules = parsed(scenario.rules)
+    begun_ns = STARTED_S * SECOND
+    logs = logs_of(recording.rows, rules, edges, scenario.seconds, begun_ns)
+    changes = changes_of(scenario, seed)
+    return tuple(figures_of(log, scenario.warm_up, changes, rules.edges_max) for log in logs.values())
+
+
+def _exceeded(figures: tuple[RuleFigures, ...]) -> list[str]:
+    return [
+        f"{each.rule}: over by {each.overshoot_label} by label, the bound is {each.bound}"
+        for each in figures
+        if each.bound is not None and each.overshoot_label > each.bound
+    ]
+
+
+def _failed(scenario: Scenario, figures: tuple[RuleFigures, ...]) -> list[str]:
+    found = []
+    for expectation in scenario.expectations:
+        for each in figures:
+            value = float(getattr(each, expectation.measure))
+            if expectation.rule in (None, each.rule) and not expectation.holds(value):
+                found.append(f"{each.rule}: {expectation.measure} is {value:.4g}, expected {expectation}")
+    return found
