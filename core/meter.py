@@ -43,6 +43,12 @@ class Meter:
         self.worst = max(self.worst, over)
         return over
 
+    def become(self, limit: RateLimit) -> None:
+        """Meter by another limit from the next epoch recorded on; what was in excess stays so."""
+        if limit.period_ticks != self.limit.period_ticks:
+            self._backlog = ceil_div(self._backlog * limit.period_ticks, self.limit.period_ticks)
+        self.limit = limit
+
     def _quota(self, start: int, end: int) -> int:
         """Sum of Q_k for start <= k < end, in unit-ticks."""
         limit = self.limit

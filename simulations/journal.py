@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from apportion.core.decision import Decision, Verdict
 from apportion.core.messages import AcquireAnswer, Slices
 from apportion.core.request import Application
+from apportion.core.rule import RuleSet
 from apportion.region.authority import Authority
 from apportion.region.events import Consume, RollUp
 from apportion.region.store import ChargesAnswer
@@ -38,6 +39,9 @@ class Journal(Protocol):
 
     def rolled_up(self, command: RollUp, new: bool) -> None:
         """The store took a report, for the first time or again."""
+
+    def ruled(self, now_ns: int, epoch: int, version: int, rules: RuleSet) -> None:
+        """The region goes by other rules."""
 
     def error(self, who: str, event: str, fields: Any) -> None:
         """A core wrote an error into its log."""

@@ -19,6 +19,7 @@ from apportion.core.bounds import StoreKind, bound_of
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.meter import Meter
 from apportion.core.rule import Rule, RuleSet
+from apportion.simulations.in_force import InForce
 from apportion.simulations.recording import Answered, Crossed, Issued, Offered, Row
 
 Series = npt.NDArray[np.float64]
@@ -84,6 +85,7 @@ class RuleLog:
     rule: Rule
     seconds: int
     edges: tuple[str, ...]
+    limits: Series
     offered: Series = field(init=False)
     admitted: Series = field(init=False)
     refused_at_edge: Series = field(init=False)
@@ -110,11 +112,15 @@ class RuleLog:
 
 
 def logs_of(
-    rows: Iterable[Row], rules: RuleSet, edges: Sequence[str], seconds: int, begun_ns: int
+    rows: Iterable[Row], rules: RuleSet, limits: InForce, edges: Sequence[str], seconds: int, begun_ns: int
 ) -> dict[str, RuleLog]:
     """Sort the rows by rule. What came or was answered after the last second is left out of series, not of labels."""
     everything = [rule for domain in rules.domains.values() for rule in domain.rules]
-    logs = {rule.name: RuleLog(rule, seconds, tuple(edges)) for rule in everything}
+    instants = [begun_ns + at * EPOCH_NS for at in range(seconds)]
+    logs = {
+        rule.name: RuleLog(rule, seconds, tuple(edges), np.array([limits.per_second(rule.name, at) for at in instants]))
+        for rule in everything
+    }
     places = {name: at for at, name in enumerate(edges)}
     for row in rows:
         if isinstance(row, Answered):
@@ -152,12 +158,14 @@ def _answered(log: RuleLog, row: Answered, place: int, begun_ns: int) -> None:
             log.refused_at_edge[at] += row.cost
 
 
-def figures_of(log: RuleLog, warm_up: int, changes: Sequence[int], edges_max: int | None) -> RuleFigures:
+def figures_of(
+    log: RuleLog, limits: InForce, warm_up: int, changes: Sequence[int], edges_max: int | None
+) -> RuleFigures:
     """All figures of one rule. `changes`: seconds in which demand moved or something happened."""
     limit = log.rule.limit
     offered, admitted = log.offered.sum(axis=1), log.admitted.sum(axis=1)
     keys = max(len(log.labels), 1)
-    may = np.minimum(offered, log.limit * keys)
+    may = np.minimum(offered, log.limits * keys)
     ratio = np.divide(admitted, may, out=np.ones_like(may), where=may > 0)
     judged = slice(warm_up, log.seconds)
     asked = may[judged].sum()
@@ -173,8 +181,8 @@ def figures_of(log: RuleLog, warm_up: int, changes: Sequence[int], edges_max: in
         offered=int(offered.sum()),
         admitted=int(admitted.sum()),
         degraded=log.degraded,
-        overshoot_label=overshoot_by_label(log),
-        overshoot_true_second=overshoot_in_a_second(log),
+        overshoot_label=overshoot_by_label(log, limits),
+        overshoot_true_second=overshoot_in_a_second(log, limits),
         utilisation=float(admitted[judged].sum() / asked) if asked else 1.0,
         utilisation_p5=float(np.percentile(ratio[judged], 5)) if seconds and len(ratio[judged]) else 1.0,
         ticks_to_95_percent=_recovery(ratio, changes, warm_up),
@@ -188,21 +196,21 @@ def figures_of(log: RuleLog, warm_up: int, changes: Sequence[int], edges_max: in
     )
 
 
-def overshoot_by_label(log: RuleLog) -> int:
+def overshoot_by_label(log: RuleLog, limits: InForce) -> int:
     """The worst `over` of any key's meter."""
-    limit = log.rule.limit
+    if not isinstance(log.rule.limit, RateLimit):
+        return 0
     worst = 0
     for labels in log.labels.values():
-        if not isinstance(limit, RateLimit):
-            continue
-        meter = Meter(limit, log.rule.divided)
+        meter = Meter(log.rule.limit, log.rule.divided)
         for epoch in sorted(labels):
+            meter.become(limits.limit(log.rule.name, epoch))
             meter.record(epoch, labels[epoch])
         worst = max(worst, meter.worst)
     return worst
 
 
-def overshoot_in_a_second(log: RuleLog) -> int:
+def overshoot_in_a_second(log: RuleLog, limits: InForce) -> int:
     """The most admitted in any second of virtual time beyond rate + burst, over all keys together."""
     limit = log.rule.limit
     if not log.times or not isinstance(limit, RateLimit):
@@ -211,8 +219,9 @@ def overshoot_in_a_second(log: RuleLog) -> int:
     order = np.argsort(times, kind="stable")
     times, total = times[order], np.concatenate([[0], np.cumsum(costs[order])])
     first = np.searchsorted(times, times - EPOCH_NS, side="right")
-    worst = int((total[1:] - total[first]).max())
-    return max(0, worst - int(limit.per_second + limit.burst) * max(len(log.labels), 1))
+    admitted = total[1:] - total[first]
+    rates = np.array([limits.largest_within(log.rule.name, at - EPOCH_NS, at) for at in times.tolist()])
+    return max(0, int((admitted - rates * max(len(log.labels), 1)).max()))
 
 
 def _recovery(ratio: Series, changes: Sequence[int], warm_up: int) -> int:
@@ -229,10 +238,11 @@ def _recovery(ratio: Series, changes: Sequence[int], warm_up: int) -> int:
 def _jain(log: RuleLog, warm_up: int) -> float:
     """Mean over the overloaded seconds of (sum x)^2 / (n sum x^2), x = admitted / max-min share."""
     found = []
-    for offered, admitted in zip(log.offered[warm_up:], log.admitted[warm_up:], strict=True):
-        if offered.sum() <= log.limit or not np.isfinite(log.limit):
+    series = zip(log.offered[warm_up:], log.admitted[warm_up:], log.limits[warm_up:], strict=True)
+    for offered, admitted, limit in series:
+        if offered.sum() <= limit:
             continue
-        shares = water_fill(np.array([0, len(offered)]), offered, np.array([log.limit])).amounts
+        shares = water_fill(np.array([0, len(offered)]), offered, np.array([limit])).amounts
         parts = admitted[shares > 0] / shares[shares > 0]
         if parts.any():
             found.append(parts.sum() ** 2 / (len(parts) * (parts**2).sum()))

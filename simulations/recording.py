@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 from apportion.core.decision import Decision, Reason, Scope, Verdict
 from apportion.core.key import encode_key, encode_quota
+from apportion.core.limit import RateLimit
 from apportion.core.messages import Acquire, AcquireAnswer, Quota, Report, Slices
 from apportion.core.request import Application
+from apportion.core.rule import RuleSet
 from apportion.region.authority import Authority
 from apportion.region.events import Consume, RollUp
 from apportion.region.store import ChargesAnswer
@@ -101,6 +103,15 @@ class Stored(NamedTuple):
     reported: bool
 
 
+class Ruled(NamedTuple):
+    """The region goes by these rules from `epoch` on; `limits` as (rule, units, period in ns, burst)."""
+
+    at_ns: int
+    epoch: int
+    version: int
+    limits: tuple[tuple[str, int, int, int], ...]
+
+
 class Failed(NamedTuple):
     """A core wrote an error into its log."""
 
@@ -109,7 +120,7 @@ class Failed(NamedTuple):
     fields: str
 
 
-Row = Offered | Answered | Waited | Crossed | Issued | Sliced | Stored | Failed
+Row = Offered | Answered | Waited | Crossed | Issued | Sliced | Stored | Ruled | Failed
 
 
 class Recording:
@@ -217,6 +228,15 @@ class Recording:
     def rolled_up(self, command: RollUp, new: bool) -> None:
         if new:
             self.rows += [Stored(row.store_key, row.epoch, row.units, reported=True) for row in command.rows]
+
+    def ruled(self, now_ns: int, epoch: int, version: int, rules: RuleSet) -> None:
+        limits = tuple(
+            (rule.name, rule.limit.units, rule.limit.period_ns, rule.limit.burst)
+            for domain in rules.domains.values()
+            for rule in domain.rules
+            if isinstance(rule.limit, RateLimit)
+        )
+        self.rows.append(Ruled(now_ns, epoch, version, limits))
 
     def error(self, who: str, event: str, fields: Any) -> None:
         self.rows.append(Failed(who, event, repr(fields)))

@@ -10,6 +10,7 @@ from apportion.core.decision import Decision
 from apportion.core.messages import Rules
 from apportion.core.request import Application
 from apportion.region import events as regional
+from apportion.simulations.in_force import InForce
 from apportion.simulations.measures import RuleFigures, figures_of, logs_of
 from apportion.simulations.nodes import AllocatorNode, EdgeNode, RegionNode, parsed
 from apportion.simulations.recording import Offered, Recording
@@ -48,7 +49,7 @@ def run(scenario: Scenario, seed: int, options: Options | None = None, progress:
         world.run(1)
         if progress is not None:
             progress(second + 1)
-    figures = _figures(scenario, recording, world, seed)
+    figures = _figures(scenario, recording, world)
     broken = (*_exceeded(figures), *_failed(scenario, figures))
     return Outcome(scenario, seed, figures, broken, recording, sum(isinstance(row, Offered) for row in recording.rows))
 
@@ -94,7 +95,9 @@ def _happen(world: World, scenario: Scenario, fault: Fault) -> None:
         text = replace(scenario.one, rate=fault.target).text(scenario.edges)
         version = world.rules.version + 1
         world.rules = Rules(version, ((FILE, text),))
-        world.region.feed(regional.RulesChanged(world.rules, parsed(world.rules)))
+        ruleset = parsed(world.rules)
+        world.journal.ruled(world.now_ns, world.region.authority.epoch, version, ruleset)
+        world.region.feed(regional.RulesChanged(world.rules, ruleset))
         return
     node = _target(world, fault.target)
     match fault.kind:
@@ -149,7 +152,7 @@ class Retrying(Recording):
             self.world.at(now_ns + flow.retry_after_ns, partial(node.ask, asked))
 
 
-def changes_of(scenario: Scenario, seed: int) -> list[int]:
+def changes_of(scenario: Scenario) -> list[int]:
     """Seconds in which demand moves or something happens."""
     instants = [fault.at_ns for fault in scenario.faults]
     for flow in scenario.flows:
@@ -157,13 +160,14 @@ def changes_of(scenario: Scenario, seed: int) -> list[int]:
     return sorted({instant // SECOND for instant in instants if instant < scenario.seconds * SECOND})
 
 
-def _figures(scenario: Scenario, recording: Recording, world: World, seed: int) -> tuple[RuleFigures, ...]:
+def _figures(scenario: Scenario, recording: Recording, world: World) -> tuple[RuleFigures, ...]:
     edges = [edge.name for edge in world.edges]
     rules = parsed(scenario.rules)
     begun_ns = STARTED_S * SECOND
-    logs = logs_of(recording.rows, rules, edges, scenario.seconds, begun_ns)
-    changes = changes_of(scenario, seed)
-    return tuple(figures_of(log, scenario.warm_up, changes, rules.edges_max) for log in logs.values())
+    limits = InForce(rules, recording.rows)
+    logs = logs_of(recording.rows, rules, limits, edges, scenario.seconds, begun_ns)
+    changes = changes_of(scenario)
+    return tuple(figures_of(log, limits, scenario.warm_up, changes, rules.edges_max) for log in logs.values())
 
 
 def _exceeded(figures: tuple[RuleFigures, ...]) -> list[str]:

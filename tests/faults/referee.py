@@ -12,7 +12,7 @@ from apportion.core.limit import RateLimit
 from apportion.core.messages import AcquireAnswer, Quota, Slices
 from apportion.core.meter import Meter
 from apportion.core.request import Application
-from apportion.core.rule import Enforce
+from apportion.core.rule import Enforce, RuleSet
 from apportion.region.authority import Authority
 from apportion.region.events import Consume, RollUp
 from apportion.region.store import ChargesAnswer
@@ -122,6 +122,9 @@ class Referee:
         """The store took a report, for the first time or again."""
         for row in command.rows if new else ():
             self.reported[row.store_key, row.epoch] += row.units
+
+    def ruled(self, now_ns: int, epoch: int, version: int, rules: RuleSet) -> None:
+        """Other rules came in force."""
 
     def error(self, who: str, event: str, fields: Any) -> None:
         """A core wrote an error into its log."""
