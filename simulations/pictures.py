@@ -7,7 +7,9 @@ matplotlib is the extra `apportion[pictures]`: it is imported when something is 
 from __future__ import annotations
 
 import io
+from collections import defaultdict
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +17,9 @@ import numpy as np
 
 from apportion.core.errors import InputError
 from apportion.core.limit import EPOCH_NS
+from apportion.simulations.measures import Series
 from apportion.simulations.scenario import Fault, FaultKind
-from apportion.simulations.series import RuleSeries, RunSeries, Series
+from apportion.simulations.series import RuleSeries, RunSeries
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,8 +37,14 @@ STEPS_MAX = 1_200
 OFFERED, ADMITTED, LIMIT, BOUND, OVER, FAULT = "#b8bec6", "#0072b2", "#000000", "#d55e00", "#c0006f", "#007a5a"
 SLICES = "cividis"
 
-HEADROOM = 3.0
-"""Of what is admitted or allowed: what is offered beyond, or a bound, is said in words and does not squash the rest."""
+OFFERED_ROOM = 3.0
+"""How many times more than is admitted or allowed may be offered and still be drawn whole; else it is said in words."""
+
+BOUND_ROOM = 2.0
+"""The same of the line of the bound, beside all else."""
+
+FLATTENED = 4.0
+"""How many times higher than it needs an axis may be because another run needs it so."""
 
 NAMES_ROOM = 1.45
 """Part of the axis that is drawn where there are faults, so that their names stand above what they happened to."""
@@ -54,7 +63,7 @@ def checked_format(path: Path) -> str:
 def require_matplotlib() -> None:
     """InputError where it is not installed."""
     try:
-        import matplotlib as _matplotlib  # noqa: F401
+        import_module("matplotlib")
     except ImportError as error:
         raise InputError("pictures need matplotlib: pip install 'apportion[pictures]'") from error
 
@@ -75,25 +84,30 @@ def picture(runs: Sequence[RunSeries], kind: str) -> bytes:
 
 def _figure(runs: Sequence[RunSeries]) -> Figure:
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     panels = [(run, rule) for run in runs for rule in run.rules]
     if len(panels) > PANELS_MAX:
         raise InputError(f"{len(panels)} runs and rules are too many for a picture, {PANELS_MAX} are the most")
     columns = 1 if len(panels) == 1 else 2
     rows = max(1, -(-len(panels) // columns))
-    figure = Figure(figsize=(9.5 * columns if columns == 1 else 15, 5.2 * rows + 0.6), layout="constrained")
-    figure.get_layout_engine().set(hspace=0.03, wspace=0.04)  # type: ignore[union-attr]
+    size = (9.5 if columns == 1 else 15.0, 5.2 * rows + 0.6)
+    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(wspace=0.04))
     cells = figure.subfigures(rows, columns, squeeze=False).flatten()
-    tops = {rule.figures.rule: max(_top(each) for _, each in panels if _same(each, rule)) for _, rule in panels}
+    tops = _tops(panels)
     above = NAMES_ROOM if any(run.faults for run in runs) else 1.0
     for cell, (run, rule) in zip(cells, panels, strict=False):
-        _panel(cell, run, rule, above * tops[rule.figures.rule])
+        _panel(cell, run, rule, above * tops[run.world, rule.figures.rule])
     _legend(figure, 3 * columns)
     return figure
 
 
-def _same(one: RuleSeries, other: RuleSeries) -> bool:
-    return one.figures.rule == other.figures.rule
+def _tops(panels: Sequence[tuple[RunSeries, RuleSeries]]) -> dict[tuple[str, str], float]:
+    """The top of the axis of rates by world and rule: one for all runs, and none so flat that it cannot be read."""
+    found = defaultdict(list)
+    for run, rule in panels:
+        found[run.world, rule.figures.rule].append(_top(rule))
+    return {which: min(max(tops), FLATTENED * min(tops)) for which, tops in found.items()}
 
 
 def _panel(cell: SubFigure, run: RunSeries, rule: RuleSeries, top: float) -> None:
@@ -129,8 +143,9 @@ def _top(rule: RuleSeries) -> float:
     admitted, limit = stepped(rule.admitted, step), stepped(rule.limit, step)
     limited = limit[np.isfinite(limit)]
     needed = max(float(admitted.max()), float(limited.max()) + rule.figures.burst if len(limited) else 0.0, 1.0)
-    wanted = max(float(stepped(rule.offered, step).max()), float(np.nan_to_num(_bound(rule), posinf=0).max()))
-    return 1.06 * min(wanted, HEADROOM * needed) if wanted > needed else 1.06 * needed
+    needed = max(needed, min(float(stepped(rule.offered, step).max()), OFFERED_ROOM * needed))
+    bound = float(_bound(rule).max())
+    return 1.06 * (bound if needed < bound < BOUND_ROOM * needed else needed)
 
 
 def _bound(rule: RuleSeries) -> Series:
@@ -147,7 +162,7 @@ def _rates(axes: Axes, run: RunSeries, rule: RuleSeries, top: float) -> None:
     offered, admitted = stepped(rule.offered, step), stepped(rule.admitted, step)
     limit, bound = stepped(rule.limit, step), stepped(_bound(rule), step)
     ticks = np.minimum(np.arange(len(offered) + 1) * step, run.seconds)
-    axes.stairs(np.minimum(offered, 2 * top), ticks, fill=True, color=OFFERED)
+    axes.stairs(offered, ticks, fill=True, color=OFFERED)
     if np.isfinite(limit).all():
         axes.stairs(limit, ticks, color=LIMIT, linewidth=1.1, baseline=None)
     axes.stairs(admitted, ticks, color=ADMITTED, linewidth=1.6, baseline=None)
@@ -159,11 +174,11 @@ def _rates(axes: Axes, run: RunSeries, rule: RuleSeries, top: float) -> None:
         axes.plot(at, np.minimum(heights, 0.97 * top), "v", color=OVER, markersize=6, clip_on=False)
     axes.set_ylim(0, top)
     axes.set_ylabel("units a second" if step == 1 else f"units a second,\nmeans of {step} s")
-    axes.set_title(_remarks(rule, offered, bound, top), loc="left", fontsize=8, color="#333333")
+    axes.set_title(_remarks(rule, offered, admitted, bound, top), loc="left", fontsize=8, color="#333333")
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _remarks(rule: RuleSeries, offered: Series, bound: Series, top: float) -> str:
+def _remarks(rule: RuleSeries, offered: Series, admitted: Series, bound: Series, top: float) -> str:
     """What the lines do not show by themselves."""
     figures = rule.figures
     text = f"bound {'none' if figures.bound is None else f'{figures.bound:,}'}, seen {figures.overshoot_label:,}"
@@ -171,10 +186,8 @@ def _remarks(rule: RuleSeries, offered: Series, bound: Series, top: float) -> st
         worst = max(rule.over, key=lambda each: each.units)
         text += f" at {worst.at_s:.0f} s ({len(rule.over)} labels over)"
     text += f", utilisation {figures.utilisation:.1%}"
-    highest = float(offered.max())
-    beyond = [f"offered (up to {highest:,.0f}/s)"] if highest > top else []
-    if figures.bound is not None and float(bound.max()) > top:
-        beyond.append(f"bound line (at {float(bound.max()):,.0f}/s)")
+    lines = (("offered", offered), ("admitted", admitted), ("limit + burst + bound", bound))
+    beyond = [f"{name} (to {series.max():,.0f}/s)" for name, series in lines if top < series.max() < np.inf]
     return text + (f"; above the axis: {', '.join(beyond)}" if beyond else "")
 
 

@@ -44,15 +44,16 @@ class RuleSeries:
 
 @dataclass(frozen=True, slots=True)
 class RunSeries:
-    """One run. `name`: what tells it from the others of a picture."""
+    """One run. `name`: what tells it from the others of a picture; runs of one `world` are drawn on the same axes."""
 
     name: str
+    world: str
     seconds: int
     faults: tuple[Fault, ...]
     rules: tuple[RuleSeries, ...]
 
 
-def series_of(outcome: Outcome, name: str | None = None) -> RunSeries:
+def series_of(outcome: Outcome) -> RunSeries:
     """The series of a run that kept its whole log."""
     scenario, rows = outcome.scenario, outcome.recording.rows
     begun_ns = STARTED_S * SECOND
@@ -67,7 +68,8 @@ def series_of(outcome: Outcome, name: str | None = None) -> RunSeries:
         log = logs[figures.rule]
         over = [Over(epoch - first + 0.5, units) for epoch, units in overshoots(log, limits)]
         found.append(rule_series(figures, log, issued[figures.rule], over))
-    return RunSeries(name or f"{scenario.name}, seed {outcome.seed}", scenario.seconds, scenario.faults, tuple(found))
+    name = f"{scenario.name}, seed {outcome.seed}"
+    return RunSeries(name, scenario.name, scenario.seconds, scenario.faults, tuple(found))
 
 
 def rule_series(figures: RuleFigures, log: RuleLog, issued: Series, over: Sequence[Over]) -> RuleSeries:
