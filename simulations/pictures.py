@@ -114,7 +114,7 @@ def _panel(cell: SubFigure, run: RunSeries, rule: RuleSeries, top: float) -> Non
     """One rule of one run: rates above, edges below, on one axis of time."""
     rates, edges = cell.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     figures = rule.figures
-    keys = f", {rule.keys} keys together" if rule.keys > 1 else ""
+    keys = f" for each of {rule.keys:,} keys; drawn: the sum of min(offered, limit)" if rule.keys > 1 else ""
     name = run.name if len(run.rules) == 1 else f"{run.name}: {figures.rule}"
     cell.suptitle(f"{name}  ({figures.enforce}, {figures.limit_per_second:g}/s{keys})", fontweight="bold", fontsize=10)
     _rates(rates, run, rule, top)
@@ -149,11 +149,11 @@ def _top(rule: RuleSeries) -> float:
 
 
 def _bound(rule: RuleSeries) -> Series:
-    """What no label may pass: a second's worth, the burst, and the bound; of all keys. inf where there is none."""
+    """What no label of a key may pass: a second's worth, the burst, and the bound. inf: none, or several keys."""
     figures = rule.figures
-    if figures.bound is None:
+    if figures.bound is None or rule.keys > 1:
         return np.full_like(rule.limit, np.inf)
-    beyond: Series = rule.limit + (figures.burst + figures.bound) * rule.keys
+    beyond: Series = rule.limit + (figures.burst + figures.bound)
     return beyond
 
 

@@ -29,7 +29,8 @@ class Over:
 @dataclass(frozen=True, slots=True)
 class RuleSeries:
     """One rule, units of cost: `offered`, `admitted`, `limit` of shape (seconds,); `issued` (slices and what was lent
-    ahead) and `admitted_by_edge` of shape (seconds, edges). `limit` is of all `keys` together.
+    ahead) and `admitted_by_edge` of shape (seconds, edges). `limit`: of the one key; of several `keys` the sum of each
+    one's min(offered, limit).
     """
 
     figures: RuleFigures
@@ -67,16 +68,17 @@ def series_of(outcome: Outcome) -> RunSeries:
     for figures in outcome.rules:
         log = logs[figures.rule]
         over = [Over(epoch - first + 0.5, units) for epoch, units in overshoots(log, limits)]
-        found.append(rule_series(figures, log, issued[figures.rule], over))
+        found.append(rule_series(figures, log, len(log.labels), issued[figures.rule], over))
     name = f"{scenario.name}, seed {outcome.seed}"
     return RunSeries(name, scenario.name, scenario.seconds, scenario.faults, tuple(found))
 
 
-def rule_series(figures: RuleFigures, log: RuleLog, issued: Series, over: Sequence[Over]) -> RuleSeries:
+def rule_series(figures: RuleFigures, log: RuleLog, keys: int, issued: Series, over: Sequence[Over]) -> RuleSeries:
     """Put together what is known of one rule."""
-    keys = max(len(log.labels), 1)
+    log.settle()
     offered, admitted = log.offered.sum(axis=1), log.admitted.sum(axis=1)
-    return RuleSeries(figures, keys, offered, admitted, log.limits * keys, issued, log.admitted, tuple(over))
+    limit = log.may if keys > 1 else log.limits
+    return RuleSeries(figures, keys, offered, admitted, limit, issued, log.admitted, tuple(over))
 
 
 def epoch_of_start(rows: Iterable[Row], begun_ns: int) -> int:
