@@ -53,15 +53,16 @@ _LASTING = (FaultKind.KILL, FaultKind.PARTITION, FaultKind.PAUSE, FaultKind.LEAV
 
 
 def checked_format(path: Path) -> str:
-    """The format that a file's name asks for. InputError: another one, or nothing here can draw."""
+    """The format that a file's name asks for. InputError: there is none for it."""
     if path.suffix.lower() not in FORMATS:
         raise InputError(f"--plot {path}: pictures are written as {' or '.join(FORMATS)}; name such a file")
-    require_matplotlib()
     return path.suffix.lower()[1:]
 
 
-def require_matplotlib() -> None:
-    """InputError where it is not installed."""
+def require_drawable(panels: int) -> None:
+    """InputError where matplotlib is not installed, or so many runs and rules are too many."""
+    if panels > PANELS_MAX:
+        raise InputError(f"{panels} runs and rules are too many for a picture, {PANELS_MAX} are the most: name some")
     try:
         import_module("matplotlib")
     except ImportError as error:
@@ -87,8 +88,6 @@ def _figure(runs: Sequence[RunSeries]) -> Figure:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     panels = [(run, rule) for run in runs for rule in run.rules]
-    if len(panels) > PANELS_MAX:
-        raise InputError(f"{len(panels)} runs and rules are too many for a picture, {PANELS_MAX} are the most")
     columns = 1 if len(panels) == 1 else 2
     rows = max(1, -(-len(panels) // columns))
     size = (9.5 if columns == 1 else 15.0, 5.2 * rows + 0.6)

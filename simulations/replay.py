@@ -72,7 +72,7 @@ def replay(scenario: Scenario, reader: LogReader, seed: int, progress: Callable[
     begun_ns = STARTED_S * SECOND
     first = world.region.authority.epoch
     fold = Fold(rules, scenario.edges, begun_ns, first)
-    second, left = 0, DRAINED_S
+    second, left = 0, DRAINED_S + 1
     while left:
         world.run(1)
         fold.take(recording.rows, second)
@@ -180,7 +180,8 @@ def _notes(reader: LogReader, cleared: Cleared, edges: int) -> Iterator[str]:
         )
     if cleared.gaps:
         cut = _hours(cleared.cut_ns)
-        yield f"{cleared.gaps:,} gaps without a request were cut to {IDLE_NS_MAX // SECOND} s: {cut} are left out"
+        many = "1 gap" if cleared.gaps == 1 else f"{cleared.gaps:,} gaps"
+        yield f"{many} without a request cut to {IDLE_NS_MAX // SECOND} s: {cut} are left out"
     if cleared.crowded:
         yield f"there are more locations than the {edges} edges: the others share edges by a hash; give --edges"
     if cleared.locations:
