@@ -10,6 +10,7 @@ from apportion.core.decision import Decision
 from apportion.core.messages import Rules
 from apportion.core.request import Application
 from apportion.region import events as regional
+from apportion.simulations.checkers import violations
 from apportion.simulations.in_force import InForce
 from apportion.simulations.measures import RuleFigures, figures_of, logs_of
 from apportion.simulations.nodes import AllocatorNode, EdgeNode, RegionNode, parsed
@@ -50,7 +51,9 @@ def run(scenario: Scenario, seed: int, options: Options | None = None, progress:
         if progress is not None:
             progress(second + 1)
     figures = _figures(scenario, recording, world)
-    broken = (*_exceeded(figures), *_failed(scenario, figures))
+    recording.ended(world.now_ns, world.region.disk.rollup.rows(0), world.open_requests())
+    found = violations(recording.rows, parsed(scenario.rules))
+    broken = (*map(str, found), *_failed(scenario, figures))
     return Outcome(scenario, seed, figures, broken, recording, sum(isinstance(row, Offered) for row in recording.rows))
 
 
@@ -95,9 +98,8 @@ def _happen(world: World, scenario: Scenario, fault: Fault) -> None:
         text = replace(scenario.one, rate=fault.target).text(scenario.edges)
         version = world.rules.version + 1
         world.rules = Rules(version, ((FILE, text),))
-        ruleset = parsed(world.rules)
-        world.journal.ruled(world.now_ns, world.region.authority.epoch, version, ruleset)
-        world.region.feed(regional.RulesChanged(world.rules, ruleset))
+        world.journal.ruled(world.now_ns, world.region.authority.epoch, world.rules)
+        world.region.feed(regional.RulesChanged(world.rules, parsed(world.rules)))
         return
     node = _target(world, fault.target)
     match fault.kind:
@@ -168,14 +170,6 @@ def _figures(scenario: Scenario, recording: Recording, world: World) -> tuple[Ru
     logs = logs_of(recording.rows, rules, limits, edges, scenario.seconds, begun_ns)
     changes = changes_of(scenario)
     return tuple(figures_of(log, limits, scenario.warm_up, changes, rules.edges_max) for log in logs.values())
-
-
-def _exceeded(figures: tuple[RuleFigures, ...]) -> list[str]:
-    return [
-        f"{each.rule}: over by {each.overshoot_label} by label, the bound is {each.bound}"
-        for each in figures
-        if each.bound is not None and each.overshoot_label > each.bound
-    ]
 
 
 def _failed(scenario: Scenario, figures: tuple[RuleFigures, ...]) -> list[str]:
