@@ -11,6 +11,7 @@ from apportion.core.messages import Rules
 from apportion.core.request import Application
 from apportion.region import events as regional
 from apportion.simulations.checkers import violations
+from apportion.simulations.checkers_quality import shortcomings
 from apportion.simulations.in_force import InForce
 from apportion.simulations.measures import RuleFigures, figures_of, logs_of
 from apportion.simulations.nodes import AllocatorNode, EdgeNode, RegionNode, parsed
@@ -50,10 +51,17 @@ def run(scenario: Scenario, seed: int, options: Options | None = None, progress:
         world.run(1)
         if progress is not None:
             progress(second + 1)
-    figures = _figures(scenario, recording, world)
     recording.ended(world.now_ns, world.region.disk.rollup.rows(0), world.open_requests())
-    found = violations(recording.rows, parsed(scenario.rules))
-    broken = (*map(str, found), *_failed(scenario, figures))
+    rules, rows = parsed(scenario.rules), recording.rows
+    limits, edges = InForce(rules, rows), [edge.name for edge in world.edges]
+    logs = logs_of(rows, rules, limits, edges, scenario.seconds, STARTED_S * SECOND)
+    changes = changes_of(scenario)
+    figures = tuple(figures_of(log, limits, scenario.warm_up, changes, rules.edges_max) for log in logs.values())
+    broken = (
+        *map(str, violations(rows, rules)),
+        *map(str, shortcomings(scenario, figures, logs, rows, limits)),
+        *_failed(scenario, figures),
+    )
     return Outcome(scenario, seed, figures, broken, recording, sum(isinstance(row, Offered) for row in recording.rows))
 
 
@@ -160,16 +168,6 @@ def changes_of(scenario: Scenario) -> list[int]:
     for flow in scenario.flows:
         instants += flow.shape.changes_ns(scenario.seconds * SECOND)
     return sorted({instant // SECOND for instant in instants if instant < scenario.seconds * SECOND})
-
-
-def _figures(scenario: Scenario, recording: Recording, world: World) -> tuple[RuleFigures, ...]:
-    edges = [edge.name for edge in world.edges]
-    rules = parsed(scenario.rules)
-    begun_ns = STARTED_S * SECOND
-    limits = InForce(rules, recording.rows)
-    logs = logs_of(recording.rows, rules, limits, edges, scenario.seconds, begun_ns)
-    changes = changes_of(scenario)
-    return tuple(figures_of(log, limits, scenario.warm_up, changes, rules.edges_max) for log in logs.values())
 
 
 def _failed(scenario: Scenario, figures: tuple[RuleFigures, ...]) -> list[str]:
