@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from apportion.commands.demonstration.table import SUMMARY, console_for, fitted, table_of
+from apportion.commands.demonstration.table import SUMMARY, fitted
+from apportion.commands.tables import console_for, table_of
 
 FIGURES = ["payments", "region", "200/s", "50", "1,149,987", "1,460,520", "100.0%", "1,166,613", "0", "0", "0"]
 

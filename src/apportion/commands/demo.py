@@ -21,8 +21,9 @@ from apportion.commands.demonstration.questions import OVERLOAD, questions_for
 from apportion.commands.demonstration.region_view import QuotaView
 from apportion.commands.demonstration.results import Result
 from apportion.commands.demonstration.running import Run, Setting
-from apportion.commands.demonstration.table import Screen, console_for, show_result
+from apportion.commands.demonstration.table import Screen, show_result
 from apportion.commands.demonstration.traffic import hotspot
+from apportion.commands.tables import console_for
 from apportion.core.errors import InputError
 from apportion.process import ExitCode, told_plainly
 from apportion.rules_path import load_rules

@@ -11,6 +11,7 @@ from apportion.commands.demo import demo
 from apportion.commands.edge import edge
 from apportion.commands.explain import explain
 from apportion.commands.region import region
+from apportion.commands.simulate import simulate
 from apportion.commands.top import top
 from apportion.commands.version import version
 
@@ -25,5 +26,5 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _command in (demo, check_config, decide, explain, top, region, allocator, edge, version):
+for _command in (demo, simulate, check_config, decide, explain, top, region, allocator, edge, version):
     app.command()(_command)

@@ -1,0 +1,125 @@
+"""What others do about a global limit, under the same traffic: an even part each, counting locally and reconciling
+later, one central bucket. They show what the four modes are worth; they use the bucket of the product and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import Enum
+
+from apportion.core.bucket import Bucket
+from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.simulations.in_force import InForce
+from apportion.simulations.measures import RuleFigures, figures_of, logs_of
+from apportion.simulations.nodes import parsed
+from apportion.simulations.recording import Answered, Crossed, Offered, Row
+from apportion.simulations.run import changes_of
+from apportion.simulations.scenario import Scenario
+from apportion.simulations.traffic import arrivals, streams_of
+from apportion.simulations.world import Arrival
+
+RECONCILED_NS = EPOCH_NS
+"""How often edges that count locally learn of each other."""
+
+
+class Baseline(Enum):
+    """By the name that the table shows as `enforce`."""
+
+    EVEN = "Q/N each"
+    LATER = "local, reconciled"
+    CENTRAL = "central bucket"
+
+
+def run_baseline(scenario: Scenario, seed: int, baseline: Baseline) -> RuleFigures:
+    """The scenario's one rule under a baseline; faults and the network are left out, which favours it."""
+    assert scenario.one is not None
+    rules = parsed(scenario.rules)
+    traffic = arrivals(streams_of(scenario.flows, rules), scenario.edges, scenario.seconds, seed)
+    names = [f"edge-{at}" for at in range(scenario.edges)]
+    rows = list(_rows(traffic, names, baseline))
+    limits = InForce(rules, rows)
+    (log,) = logs_of(rows, rules, limits, names, scenario.seconds, 0).values()
+    figures = figures_of(log, limits, scenario.warm_up, changes_of(scenario), rules.edges_max)
+    return replace(figures, enforce=baseline.value, bound=0 if baseline is not Baseline.LATER else None)
+
+
+def _rows(traffic: Iterator[Arrival], names: list[str], baseline: Baseline) -> Iterator[Row]:
+    deciders: _Even | _Later | _Central | None = None
+    for at_ns, edge, applications in traffic:
+        (asked,) = applications
+        limit = asked.rule.limit
+        assert isinstance(limit, RateLimit)
+        if deciders is None:
+            deciders = _KINDS[baseline](limit, len(names))
+        yield Offered(at_ns, names[edge], (asked.rule.name,), (asked.key,), (asked.cost,), peek=False)
+        if baseline is Baseline.CENTRAL:
+            yield Crossed(at_ns, names[edge], (asked.rule.name,))
+        allowed = deciders.decide(edge, asked.cost, at_ns)
+        yield Answered(
+            at_ns, names[edge], edge, asked.rule.name, asked.key, asked.cost, allowed, allowed, allowed,
+            at_ns // EPOCH_NS if allowed else None, baseline is not Baseline.CENTRAL, False, False,
+            None if allowed else "over_limit", True,
+        )  # fmt: skip
+
+
+class _Even:
+    """Each edge has a bucket of an even part."""
+
+    def __init__(self, limit: RateLimit, edges: int) -> None:
+        part = RateLimit(limit.units, limit.period_ns * edges, max(1, limit.burst // edges))
+        self._buckets = [Bucket(part, 0) for _ in range(edges)]
+
+    def decide(self, edge: int, cost: int, now_ns: int) -> bool:
+        return _charged(self._buckets[edge], cost, now_ns)
+
+
+class _Later:
+    """Each edge has a bucket of the whole limit, and once a second all learn what all have charged."""
+
+    def __init__(self, limit: RateLimit, edges: int) -> None:
+        self._limit = limit
+        self._buckets = [Bucket(limit, 0) for _ in range(edges)]
+        self._whole = 0
+        self._charged = [0] * edges
+        self._at_ns = 0
+
+    def decide(self, edge: int, cost: int, now_ns: int) -> bool:
+        while now_ns >= self._at_ns + RECONCILED_NS:
+            self._reconcile()
+        allowed = _charged(self._buckets[edge], cost, now_ns)
+        self._charged[edge] += cost if allowed else 0
+        return allowed
+
+    def _reconcile(self) -> None:
+        self._at_ns += RECONCILED_NS
+        capacity = self._limit.burst * self._limit.period_ticks
+        drained = self._limit.units * (RECONCILED_NS // self._limit.tick_ns)
+        self._whole = max(0, self._whole - drained) + sum(self._charged) * self._limit.period_ticks
+        self._whole = min(self._whole, capacity)
+        self._charged = [0] * len(self._charged)
+        self._buckets = [Bucket(self._limit, self._at_ns, self._whole) for _ in self._buckets]
+
+
+class _Central:
+    """One bucket, asked for every request."""
+
+    def __init__(self, limit: RateLimit, edges: int) -> None:
+        self._bucket = Bucket(limit, 0)
+
+    def decide(self, edge: int, cost: int, now_ns: int) -> bool:
+        return _charged(self._bucket, cost, now_ns)
+
+
+_KINDS: dict[Baseline, type[_Even | _Later | _Central]] = {
+    Baseline.EVEN: _Even,
+    Baseline.LATER: _Later,
+    Baseline.CENTRAL: _Central,
+}
+
+
+def _charged(bucket: Bucket, cost: int, now_ns: int) -> bool:
+    if not bucket.admits(cost, now_ns):
+        return False
+    bucket.charge(cost)
+    return True

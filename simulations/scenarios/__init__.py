@@ -1,0 +1,1 @@
+"""Texts of scenarios; a person can write more of them."""

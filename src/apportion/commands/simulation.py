@@ -1,0 +1,62 @@
+"""The outcome of simulated runs as a table, in words, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from apportion.commands.tables import Cell, Column, table_of
+from apportion.simulations.measures import RuleFigures
+from apportion.simulations.run import Outcome
+
+COLUMNS = (
+    *(Column("scenario", right=False, folds=True), Column("seed", drop=2), Column("rule", drop=1, right=False)),
+    *(Column("enforce", right=False), Column("bound"), Column("over by label"), Column("over in a second", drop=7)),
+    *(Column("utilisation"), Column("5th percentile", drop=5), Column("ticks to 95%", drop=4), Column("Jain", drop=3)),
+    *(Column("crossings/s"), Column("crossing share", drop=6), Column("degraded", drop=1)),
+)
+
+
+def result_table(console: Console, rows: Sequence[tuple[str, int, RuleFigures]]) -> Table:
+    """One line for each rule of each run."""
+    return table_of(console, "", COLUMNS, [_cells(*row) for row in rows])
+
+
+def _cells(scenario: str, seed: int, row: RuleFigures) -> list[Cell]:
+    held = row.bound is None or row.overshoot_label <= row.bound
+    return [
+        *(Text(scenario), str(seed), Text(row.rule), Text(row.enforce)),
+        "none" if row.bound is None else f"{row.bound:,}",
+        Text(f"{row.overshoot_label:,}", style="green" if held else "bold red"),
+        *(f"{row.overshoot_true_second:,}", f"{row.utilisation:.1%}", f"{row.utilisation_p5:.1%}"),
+        *(str(row.ticks_to_95_percent), f"{row.jain:.3f}", f"{row.crossings_per_second:,.0f}"),
+        *(f"{row.crossing_share:.1%}", f"{row.degraded:,}"),
+    ]
+
+
+def sentences(outcomes: Sequence[Outcome]) -> list[str]:
+    """What a reader must know of the table, and a summary."""
+    requests = sum(outcome.requests for outcome in outcomes)
+    failed = sum(bool(outcome.broken) for outcome in outcomes)
+    words = (
+        "`bound` is the most that one label can be over what rate and burst entitle to; utilisation is admitted / "
+        "min(offered, limit) after the warm-up."
+    )
+    runs = f"{len(outcomes)} run{'' if len(outcomes) == 1 else 's'}"
+    held = "every bound and expectation held" if not failed else f"{failed} did not hold"
+    return [words, f"{runs}, {requests:,} requests: {held}."]
+
+
+def as_object(outcome: Outcome) -> dict[str, Any]:
+    """One run as `--json` prints it."""
+    return {
+        "scenario": outcome.scenario.name,
+        "seed": outcome.seed,
+        "rules": [asdict(row) for row in outcome.rules],
+        "broken": list(outcome.broken),
+    }
