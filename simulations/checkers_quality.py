@@ -18,7 +18,7 @@ from apportion.simulations.in_force import InForce
 from apportion.simulations.measures import RuleFigures, RuleLog
 from apportion.simulations.recording import Answered, Crossed, Issued, Row
 from apportion.simulations.scenario import Scenario
-from apportion.simulations.shapes import Heavy, Uniform, Zipf
+from apportion.simulations.shapes import Heavy, Step, Uniform, Zipf
 from apportion.simulations.violation import Violation
 
 CALM_UTILISATION = 0.98
@@ -39,6 +39,9 @@ JAIN_MIN = 0.92
 CHURN_MAX = 0.10
 """F5: of the limit, each tick, while demand stays."""
 
+
+SETTLING_S = 10
+"""Seconds that slices have to follow a demand before L5 is judged, and for which it is judged at least."""
 
 LIMIT_MIN = 100
 """Units a second below which figures are not judged."""
@@ -69,14 +72,16 @@ def _short(scenario: Scenario, figures: RuleFigures, log: RuleLog) -> Iterable[t
     if not scenario.faults:
         if figures.ticks_to_95_percent > RECOVERY_TICKS:
             yield "L2", f"back at 95 % after {figures.ticks_to_95_percent} s, {RECOVERY_TICKS} are allowed"
+        if (since_s := settled_s(scenario)) is not None:
+            yield from _stuck(since_s, log)
         if stays(scenario):
-            yield from _calm(scenario, figures, log)
+            yield from _calm(figures)
     only_allocators = stays(scenario) and all(fault.target in ALLOCATORS for fault in scenario.faults)
     if only_allocators and figures.utilisation < LEADERLESS_UTILISATION:
         yield "L4", f"{figures.utilisation:.3f} of what fits was admitted while only allocators failed"
 
 
-def _calm(scenario: Scenario, figures: RuleFigures, log: RuleLog) -> Iterable[tuple[str, str]]:
+def _calm(figures: RuleFigures) -> Iterable[tuple[str, str]]:
     """What holds while demand stays and nothing fails."""
     if figures.utilisation < CALM_UTILISATION:
         yield "L1", f"{figures.utilisation:.3f} of what fits was admitted, {CALM_UTILISATION} is due"
@@ -84,17 +89,28 @@ def _calm(scenario: Scenario, figures: RuleFigures, log: RuleLog) -> Iterable[tu
         yield "F2", f"Jain index {figures.jain:.3f} of what edges were admitted, {JAIN_MIN} is due"
     if figures.churn > CHURN_MAX:
         yield "F5", f"{figures.churn:.3f} of the limit moves each tick, {CHURN_MAX} is allowed"
-    yield from _stuck(scenario, log)
 
 
-def _stuck(scenario: Scenario, log: RuleLog) -> Iterable[tuple[str, str]]:
+def _stuck(since_s: int, log: RuleLog) -> Iterable[tuple[str, str]]:
     """L5: an edge whose slice is far below its demand gets more until it has its share."""
-    offered, admitted = log.offered[scenario.warm_up :].sum(axis=0), log.admitted[scenario.warm_up :].sum(axis=0)
-    whole = log.limits[scenario.warm_up :].sum()
+    offered, admitted = log.offered[since_s:].sum(axis=0), log.admitted[since_s:].sum(axis=0)
+    whole = log.limits[since_s:].sum()
     shares = water_fill(np.array([0, len(offered)]), offered, np.array([whole])).amounts
     for edge, share, got in zip(log.edges, shares.tolist(), admitted.tolist(), strict=True):
         if share >= 0.01 * whole and got < STUCK_SHARE * share:
             yield "L5", f"{edge} was admitted {got:.0f} units, its max-min share is {share:.0f}"
+
+
+def settled_s(scenario: Scenario) -> int | None:
+    """The second from which demand has been the same for SETTLING_S, until the end; None: there is none."""
+    since_ns = 0
+    for flow in scenario.flows:
+        if not isinstance(flow.shape, Uniform | Zipf | Heavy | Step) or flow.retries:
+            return None
+        until_ns = flow.until_ns if flow.until_ns is not None else 0
+        since_ns = max([since_ns, flow.from_ns, until_ns, *flow.shape.changes_ns(scenario.seconds * EPOCH_NS)])
+    since = max(scenario.warm_up, -(-since_ns // EPOCH_NS) + SETTLING_S)
+    return since if since + SETTLING_S <= scenario.seconds else None
 
 
 def stays(scenario: Scenario) -> bool:
