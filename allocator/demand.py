@@ -57,13 +57,23 @@ class Cells:
     places: tuple[Indexes, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Early:
+    """What an edge kept of its slices of `epoch` when it returned the rest, in units by quota."""
+
+    epoch: int
+    quotas: Indexes
+    kept: Integers
+
+
 class EdgeHistory:
     """The cells of one edge: `quotas` ascending, and beside them a ring of ticks, base, smoothed and peak demand."""
 
-    __slots__ = ("_found", "_named", "base", "epoch", "peak", "quotas", "recent", "ring")
+    __slots__ = ("_found", "_named", "base", "early", "epoch", "peak", "quotas", "recent", "ring")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
+        self.early: Early | None = None
         self.quotas: Indexes = np.zeros(0, np.int64)
         self.ring: Integers = np.zeros((TICKS_KEPT, 0), np.int64)
         self.base: Integers = np.zeros(0, np.int64)
@@ -125,6 +135,17 @@ class EdgeHistory:
         idle: Flags = self.ring.max(axis=0) == 0
         return idle
 
+    def lowered_base(self) -> Integers:
+        """Base demand, lowered to what the edge kept of the epoch that is not reported yet."""
+        early = self.early
+        if early is None or early.epoch <= self.epoch or not len(self.quotas):
+            return self.base
+        places = np.minimum(np.searchsorted(self.quotas, early.quotas), len(self.quotas) - 1)
+        known = self.quotas[places] == early.quotas
+        base = self.base.copy()
+        base[places[known]] = np.minimum(base[places[known]], early.kept[known])
+        return base
+
     def want(self) -> Floats:
         """Room that serves a cell's demand with its usual spread."""
         return np.maximum(ROOM_HEADROOM * self.peak, self.recent + 2.0 * np.sqrt(self.recent))
@@ -162,6 +183,12 @@ class DemandHistory:
         history.record(epoch, row, whole_past=first and ran_before)
         self._drop(history, ~history.idle())
         return True
+
+    def foresee(self, edge: int, epoch: int, quotas: Indexes, kept: npt.NDArray[np.uint64]) -> None:
+        """Take what `edge` kept of its slices of `epoch`; of use until it has reported that epoch."""
+        history = self._edges.get(edge)
+        if history is not None:
+            history.early = Early(epoch, quotas, np.minimum(kept, np.uint64(DEMAND_MAX)).astype(np.int64))
 
     def _admit(self, history: EdgeHistory, quotas: Indexes, demand: Integers) -> None:
         """Make cells for what is asked for and has none, as far as there is room."""
@@ -224,7 +251,7 @@ class DemandHistory:
         for _, history in chosen:
             place = cursor[history.quotas]
             cursor[history.quotas] = place + 1
-            base[place], want[place], recent[place] = history.base, history.want(), history.recent
+            base[place], want[place], recent[place] = history.lowered_base(), history.want(), history.recent
             places.append(place)
         return Cells(
             quotas, starts, base, want, recent,

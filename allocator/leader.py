@@ -210,6 +210,9 @@ class Leader:
         self._names.hear(quotas[known], epoch)
         known = known[self._limits.divided(quotas[known])]
         quotas = quotas[known]
+        if message.early:
+            self._history.foresee(message.holder, message.epoch, quotas, message.demand[known])
+            return commands
         self._silence.report(message.holder, message.epoch)
         ran_before = self._links.ran_before(message.holder)
         self._history.record(message.holder, message.epoch, quotas, message.demand[known], ran_before)

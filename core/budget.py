@@ -19,14 +19,17 @@ class Budget:
     The level is in unit-nanoseconds (units x EPOCH_NS), so `part` units an epoch fill `part` of it each nanosecond.
     """
 
-    __slots__ = ("depth", "epoch", "last_ns", "level", "part", "units")
+    __slots__ = ("_burst", "_quota_units", "depth", "epoch", "given_up", "last_ns", "level", "part", "units")
 
     def __init__(self, now_ns: int) -> None:
         self.epoch: int | None = None
         self.part = 0
         self.units = 0
+        self.given_up = 0
         self.depth = 0
         self.level = 0
+        self._burst = 0
+        self._quota_units = 1
         self.last_ns = now_ns
 
     def begin(self, epoch: int, part: int, burst: int, quota_units: int, now_ns: int) -> None:
@@ -39,7 +42,10 @@ class Budget:
         self.epoch = epoch
         self.part = part
         self.units = part
-        self.depth = min(part, max(part * burst // max(quota_units, 1), DEPTH_MIN))
+        self.given_up = 0
+        self._burst = burst
+        self._quota_units = max(quota_units, 1)
+        self.depth = self._depth()
         self.level = min(self.level, self.depth * EPOCH_NS)
 
     def deepen(self, cost: int) -> None:
@@ -53,9 +59,16 @@ class Budget:
             return None
         return max(0, -(-(units * EPOCH_NS - self.level) // self.part))
 
-    def add(self, units: int) -> None:
-        """Add units of the same label (a supplement, or what an edge returned); they fill no faster than before."""
+    def add(self, units: int, ready: int, now_ns: int) -> None:
+        """Add `units` of the same label that another holder gave up, and the level that it gave up with them, `ready`
+        units: they fill here as they would have filled there.
+        """
+        assert 0 <= ready <= units
+        self.refill(now_ns)
+        self.part += units
         self.units += units
+        self.depth = max(self.depth, self._depth())
+        self.level = min(self.level + ready * EPOCH_NS, self.depth * EPOCH_NS)
 
     def refill(self, now_ns: int) -> None:
         """Let the time until `now_ns` fill the level."""
@@ -81,8 +94,18 @@ class Budget:
             self.units += units
             self.level = min(self.level + units * EPOCH_NS, self.depth * EPOCH_NS)
 
-    def surrender(self, keep: int) -> int:
-        """Give up all but `keep` units of the label; returns how many were given up. The right is lowered first."""
-        given = max(0, self.units - keep)
-        self.units -= given
-        return given
+    def give_up(self, units: int, now_ns: int) -> int:
+        """Give up `units`, at most those that are left, for another holder to spend; returns how many of them could
+        have been spent at once. The right is lowered here, before anybody else learns of it.
+        """
+        assert 0 <= units <= self.units, "a holder gives up only what it holds"
+        self.refill(now_ns)
+        self.part -= units
+        self.units -= units
+        self.given_up += units
+        self.depth = self._depth()
+        former, self.level = self.level, min(self.level, self.depth * EPOCH_NS)
+        return min(units, (former - self.level) // EPOCH_NS)
+
+    def _depth(self) -> int:
+        return min(self.part, max(self.part * self._burst // self._quota_units, DEPTH_MIN))

@@ -159,11 +159,17 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """Unspent units of `epoch` that the edge gives back: its own right is already lowered; never sent twice."""
+    """Unspent units of `epoch` that the edge gives back: its own right is already lowered; never sent twice.
+
+    `number` counts the returns of a stream, so that a copy is known for one. `ready`: how many of the units its
+    smoothing would have let it spend at once; no rows: none of any.
+    """
 
     epoch: int
     ids: Ids
     units: Units
+    number: int
+    ready: Units = field(default_factory=no_units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +206,9 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """The edge's column of the plan of `epoch`, complete: a quota it does not name, this edge does not hold."""
+    """The edge's column of the plan of `epoch`, complete: a quota it does not name, this edge does not hold. `kept`:
+    as in Column.
+    """
 
     epoch: int
     generation: int
@@ -208,6 +216,7 @@ class Slices:
     names: tuple[QuotaName, ...] = ()
     ids: Ids = field(default_factory=no_ids)
     units: Units = field(default_factory=no_units)
+    kept: Ids = field(default_factory=no_ids)
 
 
 class Outcome(IntEnum):
@@ -309,11 +318,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What one holder gets: an edge or a replica, by incarnation."""
+    """What one holder gets: an edge or a replica, by incarnation. `kept`: ids whose units an edge does not return
+    early, because they are beyond its base demand on purpose (design 5.9).
+    """
 
     holder: int
     ids: Ids
     units: Units
+    kept: Ids = field(default_factory=no_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,13 +378,16 @@ class RegisterAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One edge's report as the allocator needs it."""
+    """One edge's report as the allocator needs it. `early`: the epoch is not over, `demand` is what the edge kept of
+    these quotas when it returned the rest, and of others nothing is said.
+    """
 
     holder: int
     epoch: int
     names: tuple[QuotaName, ...]
     ids: Ids
     demand: Units
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)

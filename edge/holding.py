@@ -7,6 +7,7 @@ region would refuse too: a backlog drains with time and nothing else (design 4.1
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 
 from apportion.core.bucket import retry_after_ns
 from apportion.core.budget import Budget
@@ -154,16 +155,29 @@ class Holding:
         elif epoch > self.borrowed_epoch:
             self.borrowed_epoch, self.borrowed = epoch, units
 
+    def surplus(self, elapsed_ns: int) -> int:
+        """Unspent units of the slice beyond 1.5 times what it will have been used by the end of its epoch, if use goes
+        on as in the `elapsed_ns` since its start. Use, not demand: what no request here can be served from, because
+        each costs more than the slice, is of use elsewhere.
+        """
+        assert self.budget is not None and elapsed_ns > 0
+        used = self.budget.part - self.budget.units
+        # A few requests say little of the rate: one more root of them than there were is as likely.
+        projected = (used + isqrt(used)) * EPOCH_NS // elapsed_ns
+        return max(0, min(self.budget.units, self.budget.part - projected * 3 // 2))
+
     # --- degraded answers
 
     def room(self, epoch: int, share: int) -> int:
         """Units of `epoch` that may still be spent without anybody's leave, where the edge may spend `share` of it in
-        all: what it spends of a slice of the epoch counts against the share, and the other way round.
+        all: what it spends of a slice of the epoch counts against the share, and the other way round. What it returned
+        of the slice others may have spent.
         """
         part = spent = 0
         if self.budget is not None and self.budget.epoch == epoch:
             part = self.budget.part
             spent = max(part - self.budget.units, 0)
+            share -= self.budget.given_up
         return max(max(part, share) - spent - (self.beyond if self.beyond_epoch == epoch else 0), 0)
 
     def spend_beyond(self, cost: int, epoch: int) -> int:
@@ -194,9 +208,10 @@ class Holding:
                 wait = max(wait, self.backlog_told_ns + until_fits - now_ns)
         return wait if wait > 0 else None
 
-    def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int) -> None:
+    def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int, probe_ns: int) -> None:
         """Take the region's answer. `asked_ns`: when it was asked; the state is not older than that, so what it rules
-        out is counted from there and never ends later than at the region.
+        out is counted from there and never ends later than at the region. `probe_ns`: when a pool that was spent may
+        have been returned something, so that it is worth asking, whatever callers are told.
         """
         if member.backlog is not None:
             self.backlog, self.backlog_ns, self.backlog_told_ns = member.backlog, asked_ns, now_ns
@@ -206,7 +221,8 @@ class Holding:
         if now_ns >= self.hold_until_ns or cost <= self.hold_cost:
             wait = member.wait_ns or 0
             self.hold_cost = cost
-            self.hold_until_ns = max((asked_ns if member.store else now_ns) + wait, now_ns + HOLD_NS)
+            until_ns = asked_ns + wait if member.store else min(now_ns + wait, probe_ns)
+            self.hold_until_ns = max(until_ns, now_ns + HOLD_NS)
             self.hold_told_ns = now_ns + max(wait, HOLD_NS)
 
     def region_remaining(self, now_ns: int) -> int | None:

@@ -35,7 +35,9 @@ class Holdings:
         self._used: dict[int, list[Key]] = {}
         self._free: list[int] = []
         self._ids = count()
+        self._by_quota: dict[Quota, Holding] = {}  # of divided rules
         self._slices: dict[int, dict[Quota, int]] = {}
+        self._kept: dict[int, frozenset[Quota]] = {}  # of slices that came by the present stream: not returned early
         self._names: dict[int, Quota] = {}
         self._shadows = 0  # holdings of shadow rules, which take no room from others
 
@@ -51,9 +53,11 @@ class Holdings:
             identity = self._free.pop() if self._free else next(self._ids)
             quota = Quota(rule.domain, rule.name, encode_key(application.key))
             holding = self._by_key[key] = Holding(identity, rule, limit, application.key, quota)
+            self._index(holding)
         elif holding.rule is not rule:
             self._shadows += rule.shadow - holding.rule.shadow
             holding.change(rule, limit)
+            self._index(holding)
         if holding.used != epoch:
             holding.used = epoch
             self._used.setdefault(epoch, []).append(key)
@@ -61,9 +65,16 @@ class Holdings:
                 self._begin(holding, epoch)
         return holding
 
+    def _index(self, holding: Holding) -> None:
+        if holding.rule.divided:
+            self._by_quota[holding.quota] = holding
+        else:
+            self._by_quota.pop(holding.quota, None)
+
     def new_stream(self) -> None:
-        """A fresh stream: the region has declared nothing on it yet."""
+        """A fresh stream: the region has declared nothing on it yet, and no slice came by it."""
         self._names.clear()
+        self._kept.clear()
 
     def receive(self, slices: Slices, epoch: int) -> None:
         """Take this edge's column of a plan; the first for an epoch wins, one for an epoch that has begun fills in what
@@ -74,9 +85,14 @@ class Holdings:
             return
         quotas = (self._names.get(identity) for identity in slices.ids.tolist())
         pairs = zip(quotas, slices.units.tolist(), strict=True)
-        self._slices[slices.epoch] = {quota: units for quota, units in pairs if quota is not None}
+        column = {quota: units for quota, units in pairs if quota is not None}
+        self._slices[slices.epoch] = column
+        # How a slice that came late is used says nothing yet.
+        kept = column if slices.epoch == epoch else map(self._names.get, slices.kept.tolist())
+        self._kept[slices.epoch] = frozenset(quota for quota in kept if quota is not None)
         for old in sorted(self._slices)[:-SLICES_KEPT]:
             del self._slices[old]
+            self._kept.pop(old, None)
         if slices.epoch == epoch:
             for key in self._used.get(epoch, ()):
                 if self._by_key[key].rule.planned:
@@ -101,17 +117,27 @@ class Holdings:
         """
         self._slices = {0: slices}
 
-    def surrender(self, epoch: int) -> dict[int, dict[Quota, int]]:
-        """Give up every unspent unit of slices of `epoch` and later; returns them by epoch and quota."""
-        given: dict[int, dict[Quota, int]] = {}
-        for each, slices in self._slices.items():
-            if each >= epoch:
-                given[each] = dict(slices)
-        for holding in self._by_key.values():
-            if holding.budget is not None and holding.budget.epoch == epoch and epoch in given:
-                given[epoch][holding.quota] = holding.budget.surrender(0)
-        self._slices = {each: {} for each in given}
-        return given
+    def sliced_epochs(self, epoch: int) -> list[int]:
+        """Epochs from `epoch` on of which slices are here, in order."""
+        return sorted(each for each in self._slices if each >= epoch)
+
+    def sliced(self, epoch: int, early: bool) -> Iterator[Holding]:
+        """Holdings with a slice of `epoch`, the present one or later, that came by the present stream, begun where the
+        epoch has; `early`: but those whose slices are kept.
+        """
+        kept = self._kept.get(epoch)
+        if kept is None:
+            return
+        for quota in self._slices[epoch]:
+            holding = self._by_quota.get(quota)
+            if holding is None or (early and quota in kept):
+                continue
+            self._begin(holding, epoch)
+            yield holding
+
+    def disown(self) -> None:
+        """Nothing of slices that came may be begun any more."""
+        self._slices = {each: {} for each in self._slices}
 
     def forget_idle(self, epoch: int, now_ns: int) -> None:
         """Forget what has not been used for IDLE_EPOCHS; costs as much as was used in the epoch that is judged."""
@@ -122,6 +148,7 @@ class Holdings:
                     continue
                 if holding.idle(epoch, now_ns):
                     del self._by_key[key]
+                    self._by_quota.pop(holding.quota, None)
                     self._shadows -= holding.rule.shadow
                     self._free.append(holding.id)
                 else:

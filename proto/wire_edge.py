@@ -35,6 +35,7 @@ from apportion.proto.wire_columns import (
     ids_from_wire,
     ids_once_from_wire,
     ids_to_wire,
+    kept_from_wire,
     member_counts_from_wire,
     numbers_from_wire,
     pack_ids,
@@ -73,10 +74,7 @@ def edge_to_wire(message: FromEdge) -> region_pb2.FromEdge:
         case Report():
             return region_pb2.FromEdge(report=_report_to_wire(message))
         case Return():
-            returned = region_pb2.Return(
-                epoch=message.epoch, ids=ids_to_wire(message.ids), units=units_to_wire(message.units)
-            )
-            return region_pb2.FromEdge(returned=returned)
+            return region_pb2.FromEdge(returned=_return_to_wire(message))
         case Leave():
             return region_pb2.FromEdge(leave=region_pb2.Leave())
         case RulesAck():
@@ -265,12 +263,27 @@ def _report_from_wire(report: region_pb2.Report) -> Report:
     )
 
 
+def _return_to_wire(returned: Return) -> region_pb2.Return:
+    return region_pb2.Return(
+        epoch=returned.epoch,
+        ids=ids_to_wire(returned.ids),
+        units=units_to_wire(returned.units),
+        number=returned.number,
+        ready=units_to_wire(returned.ready),
+    )
+
+
 def _return_from_wire(returned: region_pb2.Return) -> Return:
     epoch = check_number(returned.epoch, "returned.epoch", UNITS_MAX)
     ids = ids_once_from_wire(returned.ids, "returned.ids")
     units = units_from_wire(returned.units, "returned.units")
     check_rows(len(ids), (("returned.units", units),))
-    return Return(epoch, ids, units)
+    ready = units_from_wire(returned.ready, "returned.ready")
+    if len(ready):
+        check_rows(len(ids), (("returned.ready", ready),))
+        if (ready > units).any():
+            raise ProtocolError("returned.ready: more of a quota than its units")
+    return Return(epoch, ids, units, check_number(returned.number, "returned.number", NUMBER_MAX, 1), ready)
 
 
 def _welcome_from_wire(welcome: region_pb2.Welcome) -> Welcome:
@@ -288,6 +301,7 @@ def _slices_to_wire(slices: Slices) -> region_pb2.Slices:
         names=names_to_wire(slices.names),
         ids=ids_to_wire(slices.ids),
         units=units_to_wire(slices.units),
+        kept=ids_to_wire(slices.kept),
     )
 
 
@@ -302,4 +316,5 @@ def _slices_from_wire(slices: region_pb2.Slices) -> Slices:
         names_from_wire(slices.names, "slices.names"),
         ids,
         units,
+        kept_from_wire(slices.kept, "slices.kept", ids),
     )

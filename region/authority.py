@@ -29,6 +29,7 @@ from apportion.core.messages import (
     Slices,
     Tick,
     Welcome,
+    no_ids,
 )
 from apportion.core.rule import RuleSet
 from apportion.region import register as registers
@@ -55,6 +56,7 @@ from apportion.region.quotas import QuotaTable
 from apportion.region.registrar import Registrar, Settled, Transition, is_lead
 from apportion.region.remembering import EdgeMemory
 from apportion.region.reporting import rolled_up, take_report
+from apportion.region.returning import take_back
 from apportion.region.sessions import NAMES_MAX, SUPERSEDED_KEPT, AllocatorSession, Declared, EdgeSession, refuse
 from apportion.region.thresholds import OverThreshold, is_grant
 from apportion.region.turning import change_rules, follow_plan, tell_undivided
@@ -194,10 +196,7 @@ class Authority:
             case Report() if edge is not None:
                 return take_report(self, edge, message)
             case Return() if edge is not None:
-                at = self.lending.instant(self.register, now_ns)
-                if not self.desk.take_back(edge, message, self.register, at):
-                    return refuse(session, "more was returned than was issued", retry=True)
-                return []
+                return take_back(self, edge, message, now_ns)
             case RulesAck(version) if edge is not None:
                 edge.rules_version = version
                 return []
@@ -254,8 +253,8 @@ class Authority:
     def _slices(self, edge: EdgeSession, epoch: int) -> Send:
         plan = self.lending.plans[epoch]
         ids, units = plan.column(edge.incarnation)
-        names = edge.declared.names_for(ids, self.table)
-        return Send(edge.session, Slices(epoch, plan.generation, plan.rules_version, names, ids, units))
+        names, kept = edge.declared.names_for(ids, self.table), plan.kept.get(edge.incarnation, no_ids())
+        return Send(edge.session, Slices(epoch, plan.generation, plan.rules_version, names, ids, units, kept))
 
     # --- crossings
 

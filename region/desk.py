@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from apportion.core.messages import Acquire, AcquireAnswer, Lent, Register, Return, Tick
+from apportion.core.messages import Acquire, AcquireAnswer, Lent, Register, Tick
 from apportion.region.crossing import Instant, Routed, answer, reserve, store_charges
 from apportion.region.events import Consume, Consumed
 from apportion.region.lending import Lending
@@ -83,26 +83,6 @@ class Desk:
                     units = charged * route.member.cost
                     self._ledger.issue(crossing.at.epoch, crossing.edge.incarnation, route.known.id, units)
         return crossing.edge, AcquireAnswer(crossing.number, tick, tuple(groups), crossing.lent)
-
-    def take_back(self, edge: EdgeSession, message: Return, register: Register, at: Instant) -> bool:
-        """What an edge gives back of a label goes to this replica's pool of that label, if it still lends under it.
-
-        False: it gave back more than it was given.
-        """
-        for identity, units in zip(message.ids.tolist(), message.units.tolist(), strict=True):
-            quota = edge.names.get(identity)
-            known = self._lending.table.recall(quota, at.epoch) if quota is not None else None
-            if known is None or units > self._ledger.issued_to(message.epoch, edge.incarnation, known.id):
-                return False
-            self._ledger.issue(message.epoch, edge.incarnation, known.id, -units)
-            plan = self._lending.plans.get(message.epoch)
-            if message.epoch == at.epoch:
-                pool = self._lending.pool_of(known, register, at)
-                if pool is not None:
-                    pool.add(units)
-            elif message.epoch > at.epoch and plan is not None and known.id in plan.named:
-                plan.parts[known.id] = plan.parts.get(known.id, 0) + units
-        return True
 
     def _lend_ahead(self, edge: EdgeSession, message: Acquire, register: Register, at: Instant) -> tuple[Lent, ...]:
         lent = []

@@ -26,7 +26,7 @@ UNREPORTED_KEPT = ROLLUP_EPOCHS_KEPT
 class HeldPlan:
     """The plan of one epoch in this region's ids. `columns` by holder incarnation; `parts` this replica's own units
     by id; `slowed` by how many units the bucket of an undivided quota fills less. `rules_version` is the version of the
-    rules that it was divided by.
+    rules that it was divided by. `kept` by holder: ids of which an edge returns nothing early.
     """
 
     epoch: int
@@ -36,6 +36,7 @@ class HeldPlan:
     parts: dict[int, int]
     named: frozenset[int]
     slowed: dict[int, int] = field(default_factory=dict)
+    kept: dict[int, Ids] = field(default_factory=dict)
 
     def column(self, holder: int) -> tuple[Ids, Units]:
         """What `holder` was given; empty columns when nothing."""
@@ -117,4 +118,5 @@ def hold_plan(
     parts = dict(zip(own_ids.tolist(), own_units.tolist(), strict=True))
     slowed = dict(zip(to_local(plan.slowed_ids).tolist(), plan.slowed.tolist(), strict=True))
     named_ids = frozenset(named.tolist())
-    return HeldPlan(plan.epoch, plan.generation, plan.rules_version, columns, parts, named_ids, slowed)
+    kept = {column.holder: to_local(column.kept) for column in plan.columns if len(column.kept)}
+    return HeldPlan(plan.epoch, plan.generation, plan.rules_version, columns, parts, named_ids, slowed, kept)

@@ -31,6 +31,7 @@ class EdgeSession:
         self.declared = Declared()
         self.last_report = 0
         self.attached_epoch = 0
+        self.returns = 0  # number of the latest
         self.crossings = 0
         self.degraded = 0
         self.demand: dict[int, int] = {}

@@ -640,22 +640,32 @@ class Return(_message.Message):
     EPOCH_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     UNITS_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    READY_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     """The label of the units."""
     ids: _builtins.bytes
     """Column u32, a row for each quota, each once: its id."""
     units: _builtins.bytes
     """Column u64, beside `ids`: units given back."""
+    number: _builtins.int
+    """Counts the returns on this stream from 1; one that is not above the last is a copy, and changes nothing."""
+    ready: _builtins.bytes
+    """Column u64, beside `ids`: how many of `units` the edge's smoothing would have let it spend at once. Empty = none of
+    any.
+    """
     def __init__(
         self,
         *,
         epoch: _builtins.int = ...,
         ids: _builtins.bytes = ...,
         units: _builtins.bytes = ...,
+        number: _builtins.int = ...,
+        ready: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "ids", b"ids", "units", b"units"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "ids", b"ids", "number", b"number", "ready", b"ready", "units", b"units"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -814,6 +824,7 @@ class Slices(_message.Message):
     NAMES_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     UNITS_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     """The epoch whose label the units bear."""
     generation: _builtins.int
@@ -824,6 +835,8 @@ class Slices(_message.Message):
     """Column u32, a row for each quota, each once: its id."""
     units: _builtins.bytes
     """Column u64, beside `ids`: units that the edge may spend."""
+    kept: _builtins.bytes
+    """Column u32: those of `ids` of which the edge returns nothing early; empty = none."""
     @_builtins.property
     def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotaName]:
         """Names that are declared with this message; none = every id is known already."""
@@ -837,10 +850,11 @@ class Slices(_message.Message):
         names: _abc.Iterable[Global___QuotaName] | None = ...,
         ids: _builtins.bytes = ...,
         units: _builtins.bytes = ...,
+        kept: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "generation", b"generation", "ids", b"ids", "names", b"names", "rules_version", b"rules_version", "units", b"units"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "generation", b"generation", "ids", b"ids", "kept", b"kept", "names", b"names", "rules_version", b"rules_version", "units", b"units"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1083,22 +1097,28 @@ class Column(_message.Message):
     HOLDER_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     UNITS_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
     holder: _builtins.int
     """Incarnation of the holder; each holder has at most one column."""
     ids: _builtins.bytes
     """Column u32, a row for each quota, each once: its id."""
     units: _builtins.bytes
     """Column u64, beside `ids`: units that the holder may spend or lend."""
+    kept: _builtins.bytes
+    """Column u32: those of `ids` whose units are beyond base demand on purpose, so that an edge does not return them
+    early; empty = none.
+    """
     def __init__(
         self,
         *,
         holder: _builtins.int = ...,
         ids: _builtins.bytes = ...,
         units: _builtins.bytes = ...,
+        kept: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["holder", b"holder", "ids", b"ids", "units", b"units"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holder", b"holder", "ids", b"ids", "kept", b"kept", "units", b"units"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1399,6 +1419,7 @@ class Demand(_message.Message):
     NAMES_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     DEMAND_FIELD_NUMBER: _builtins.int
+    EARLY_FIELD_NUMBER: _builtins.int
     holder: _builtins.int
     """Incarnation of the edge."""
     epoch: _builtins.int
@@ -1409,6 +1430,10 @@ class Demand(_message.Message):
     """
     demand: _builtins.bytes
     """Column u64, beside `ids`: offered cost in units; 2^53 - 1 stands for that or more."""
+    early: _builtins.bool
+    """The epoch is not over: the edge returned what it will not use of these quotas, and `demand` is what it kept. Of
+    other quotas it says nothing, and the report of the epoch follows.
+    """
     @_builtins.property
     def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotaName]:
         """Names that are declared with this message; none = every id is known already."""
@@ -1421,10 +1446,11 @@ class Demand(_message.Message):
         names: _abc.Iterable[Global___QuotaName] | None = ...,
         ids: _builtins.bytes = ...,
         demand: _builtins.bytes = ...,
+        early: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "epoch", b"epoch", "holder", b"holder", "ids", b"ids", "names", b"names"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "early", b"early", "epoch", b"epoch", "holder", b"holder", "ids", b"ids", "names", b"names"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
