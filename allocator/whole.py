@@ -11,14 +11,11 @@ from enum import IntEnum
 import numpy as np
 
 from apportion.allocator.demand import Cells
+from apportion.allocator.division import SMALL_DIVISOR
 from apportion.allocator.fill import Floats, Indexes, Integers, round_exact, row_sums, water_fill
 
 FLOOR_DIVISOR = 20
 """A floor is a 20th of the even part, and at least one unit: an edge that was given nothing would count as new."""
-
-
-SMALL_DIVISOR = 10
-"""Edges that want less than the fair level get it before others' base demand, up to a 10th of the quota (5.9)."""
 
 
 class Mode(IntEnum):

@@ -167,15 +167,21 @@ def bench(quotas: int, edges: int, contended: float, rounds: int) -> None:
     units = np.full(quotas, LIMIT, np.int64)
     starts = np.arange(quotas + 1, dtype=np.int64) * edges
     flat: npt.NDArray[np.int64] = demand.ravel()
+    base = flat.astype(np.float64)
+    want = np.maximum(1.2 * base, base + 2.0 * np.sqrt(base))
     region = Region(demand)
     for _ in range(9):  # until every base is known
         region.tick()
     print(f"{quotas} quotas x {edges} edges, {contended:.0%} contended, {rounds} rounds: median (least) ms")
-    ours = measure(lambda: divide(units, starts, flat), rounds)
+    ours = measure(lambda: divide(units, starts, flat, want), rounds)
     sliceable = np.full(quotas, LIMIT * 0.95)
     peers = measure(lambda: peer_fill(sliceable, demand.astype(np.float64)), rounds)
     ticks = measure(region.tick, rounds)
-    slices, peer_slices = divide(units, starts, flat).slices, peer_fill(sliceable, demand.astype(np.float64)).ravel()
+    # The peer knows base demand only, so where nobody wants more than that.
+    slices, peer_slices = (
+        divide(units, starts, flat, base).slices,
+        peer_fill(sliceable, demand.astype(np.float64)).ravel(),
+    )
     assert np.abs(slices - peer_slices).max() <= 1, "both divide alike, but for which edge gets an odd unit"
     planned = sum(int(column.units.sum()) for column in region.plans[0].columns)
     assert planned == quotas * LIMIT, "the plan gives away every unit once"

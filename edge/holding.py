@@ -208,10 +208,10 @@ class Holding:
                 wait = max(wait, self.backlog_told_ns + until_fits - now_ns)
         return wait if wait > 0 else None
 
-    def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int, probe_ns: int) -> None:
+    def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int, probe_ns: int | None = None) -> None:
         """Take the region's answer. `asked_ns`: when it was asked; the state is not older than that, so what it rules
         out is counted from there and never ends later than at the region. `probe_ns`: when a pool that was spent may
-        have been returned something, so that it is worth asking, whatever callers are told.
+        have been returned something, so that it is worth asking, whatever callers are told; None: not before that.
         """
         if member.backlog is not None:
             self.backlog, self.backlog_ns, self.backlog_told_ns = member.backlog, asked_ns, now_ns
@@ -221,7 +221,9 @@ class Holding:
         if now_ns >= self.hold_until_ns or cost <= self.hold_cost:
             wait = member.wait_ns or 0
             self.hold_cost = cost
-            until_ns = asked_ns + wait if member.store else min(now_ns + wait, probe_ns)
+            until_ns = (asked_ns if member.store else now_ns) + wait
+            if not member.store and probe_ns is not None:
+                until_ns = min(until_ns, probe_ns)
             self.hold_until_ns = max(until_ns, now_ns + HOLD_NS)
             self.hold_told_ns = now_ns + max(wait, HOLD_NS)
 

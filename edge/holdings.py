@@ -135,9 +135,12 @@ class Holdings:
             self._begin(holding, epoch)
             yield holding
 
-    def disown(self) -> None:
-        """Nothing of slices that came may be begun any more."""
+    def disown(self, now_ns: int) -> None:
+        """Nothing of slices that came may be spent any more."""
         self._slices = {each: {} for each in self._slices}
+        for holding in self._by_key.values():
+            if holding.budget is not None:
+                holding.budget.give_up(holding.budget.units, now_ns)
 
     def forget_idle(self, epoch: int, now_ns: int) -> None:
         """Forget what has not been used for IDLE_EPOCHS; costs as much as was used in the epoch that is judged."""

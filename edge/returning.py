@@ -64,7 +64,7 @@ class Returns:
             own = (holding for holding in self._holdings.sliced(each, early=False) if holding.stream == stream)
             rows = [(holding, holding.budget.units) for holding in own if holding.budget is not None]
             returns += self._give_up(each, rows, now_ns)
-        self._holdings.disown()
+        self._holdings.disown(now_ns)
         return returns
 
     def _give_up(self, epoch: int, rows: Sequence[tuple[Holding, int]], now_ns: int) -> list[Return]:

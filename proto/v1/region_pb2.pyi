@@ -836,7 +836,7 @@ class Slices(_message.Message):
     units: _builtins.bytes
     """Column u64, beside `ids`: units that the edge may spend."""
     kept: _builtins.bytes
-    """Column u32: those of `ids` of which the edge returns nothing early; empty = none."""
+    """Column u32, a row for each quota of which the edge returns nothing early, each once: its id, one of `ids`."""
     @_builtins.property
     def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotaName]:
         """Names that are declared with this message; none = every id is known already."""
@@ -1105,8 +1105,8 @@ class Column(_message.Message):
     units: _builtins.bytes
     """Column u64, beside `ids`: units that the holder may spend or lend."""
     kept: _builtins.bytes
-    """Column u32: those of `ids` whose units are beyond base demand on purpose, so that an edge does not return them
-    early; empty = none.
+    """Column u32, a row for each quota whose units are beyond base demand on purpose, so that an edge does not return
+    them early, each once: its id, one of `ids`.
     """
     def __init__(
         self,

@@ -82,6 +82,9 @@ FROM_EDGE: list[tuple[pb.FromEdge, str]] = [
     (pb.FromEdge(report=pb.Report(crossings=2**64 - 1)), "report.crossings"),
     (pb.FromEdge(returned=pb.Return(ids=u32(1, 1), units=u64(1, 2))), "returned.ids: a quota has two rows"),
     (pb.FromEdge(returned=pb.Return(units=u64(1))), "returned.units: 1 rows beside 0"),
+    (pb.FromEdge(returned=pb.Return(ids=u32(1), units=u64(1), number=0)), "returned.number: 0 is not between 1"),
+    (pb.FromEdge(returned=pb.Return(ids=u32(1), units=u64(1), ready=u64(1, 1), number=1)), "returned.ready: 2 rows"),
+    (pb.FromEdge(returned=pb.Return(ids=u32(1), units=u64(1), ready=u64(2), number=1)), "returned.ready: more of"),
     (pb.FromEdge(returned=pb.Return(ids=bytes(4 * (2**20 + 1)))), "returned.ids: 1048577 entries"),
 ]
 
@@ -119,6 +122,7 @@ TO_EDGE: list[tuple[pb.ToEdge, str]] = [
     (pb.ToEdge(rules=pb.Rules(texts=[pb.RulesText()] * 1025)), "rules.texts: 1025 entries"),
     (pb.ToEdge(rules=pb.Rules(texts=[pb.RulesText(name="n" * 1025)])), "rules.texts.name"),
     (pb.ToEdge(slices=pb.Slices(ids=u32(1))), "slices.units: 0 rows beside 1"),
+    (pb.ToEdge(slices=pb.Slices(ids=u32(1), units=u64(1), kept=u32(2))), "slices.kept: a quota that `ids` does not"),
     (pb.ToEdge(slices=pb.Slices(ids=u32(1, 1), units=u64(1, 1))), "slices.ids: a quota has two rows"),
     (pb.ToEdge(acquire_answer=pb.AcquireAnswer()), "acquire_answer.tick: missing"),
     (answer(member_outcome=u32(0)), "acquire_answer.member_outcome: an outcome is unspecified"),
@@ -150,6 +154,7 @@ FROM_ALLOCATOR: list[tuple[pb.FromAllocator, str]] = [
     (pb.FromAllocator(plan=pb.Plan()), "plan.generation: 0 is not between 1"),
     (pb.FromAllocator(plan=pb.Plan(columns=[pb.Column(ids=u32(1))])), "plan.columns.units: 0 rows beside 1"),
     (pb.FromAllocator(plan=pb.Plan(columns=[pb.Column(ids=u32(1, 1))])), "plan.columns.ids: a quota has two"),
+    (pb.FromAllocator(plan=pb.Plan(columns=[pb.Column(kept=u32(1))])), "plan.columns.kept: a quota that `ids`"),
     (pb.FromAllocator(plan=pb.Plan(columns=[pb.Column()] * 2)), "plan.columns.holder: a holder has two columns"),
     (pb.FromAllocator(plan=pb.Plan(columns=[pb.Column()] * 2001)), "plan.columns: 2001 entries"),
     (pb.FromAllocator(plan=pb.Plan(held_ids=u32(1, 1))), "plan.held_ids: a quota has two rows"),

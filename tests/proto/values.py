@@ -71,7 +71,9 @@ def reports(draw: st.DrawFn) -> m.Report:
 def plans(draw: st.DrawFn) -> m.Plan:
     """A plan for some holders."""
     holders = draw(st.lists(u64, max_size=4, unique=True))
-    columns = tuple(m.Column(holder, *draw(rows())) for holder in holders)
+    columns = tuple(
+        m.Column(holder, *found, found[0][draw(st.booleans()) :]) for holder in holders for found in [draw(rows())]
+    )
     return m.Plan(draw(generations), draw(u53), draw(u53), draw(quota_names), columns, *draw(rows()), *draw(rows()))
 
 
@@ -105,7 +107,15 @@ FROM_EDGE = {
     "hello": st.builds(m.Hello, names_not_empty, words, u64, u53, u53),
     "acquire": acquires,
     "report": reports(),
-    "return": st.builds(lambda epoch, found: m.Return(epoch, *found), u53, rows()),
+    "return": st.builds(
+        lambda epoch, found, number, some: m.Return(
+            epoch, found[0], found[1], number, found[1] // 2 if some else found[1][:0]
+        ),
+        u53,
+        rows(),
+        st.integers(1, 2**63 - 1),
+        st.booleans(),
+    ),
     "leave": st.just(m.Leave()),
     "rules ack": st.builds(m.RulesAck, u53),
 }
@@ -114,7 +124,9 @@ TO_EDGE = {
     "tick": ticks,
     "rules": rules,
     "slices": st.builds(
-        lambda epoch, generation, version, names, found: m.Slices(epoch, generation, version, names, *found),
+        lambda epoch, generation, version, names, found: m.Slices(
+            epoch, generation, version, names, found[0], found[1], found[0][1:]
+        ),
         u53,
         u53,
         u53,
@@ -136,7 +148,11 @@ TO_ALLOCATOR = {
     "governance": st.builds(m.Governance, ticks, registers, u64, holders, u53),
     "register answer": st.builds(m.RegisterAnswer, st.booleans(), registers),
     "demand": st.builds(
-        lambda holder, epoch, names, found: m.Demand(holder, epoch, names, *found), u64, u53, quota_names, rows()
+        lambda holder, epoch, names, found: m.Demand(holder, epoch, names, found[0], found[1], epoch % 2 == 1),
+        u64,
+        u53,
+        quota_names,
+        rows(),
     ),
     "remembered": st.builds(
         lambda edge, incarnation, reported, gone, left, names, found: m.Remembered(
