@@ -16,8 +16,9 @@ from apportion.allocator.fill import Floats, Indexes, Integers, row_sums
 from apportion.allocator.holding_back import pin, reserve, with_held
 from apportion.allocator.silence import Held
 from apportion.allocator.whole import Mode, divide_whole, for_all, pick
+from apportion.core.allocator_messages import Column, Plan
 from apportion.core.limit import EPOCH_NS, RateLimit
-from apportion.core.messages import Column, Plan, Quota, no_ids, no_units
+from apportion.core.messages import Quota, no_ids, no_units
 from apportion.core.rule import Rule, RuleSet
 from apportion.core.threshold import with_slack
 

@@ -24,25 +24,10 @@ from apportion.allocator.division import divide
 from apportion.allocator.events import Command, Connected, Polled, Received, Send
 from apportion.allocator.fill import Floats, Integers
 from apportion.allocator.leader import Leader
+from apportion.core.allocator_messages import Claim, Demand, Governance, Holder, Lead, Plan, RegisterAnswer, ToAllocator
 from apportion.core.key import encode_key
 from apportion.core.limit import EPOCH_NS
-from apportion.core.messages import (
-    Claim,
-    Demand,
-    EpochKind,
-    EpochMark,
-    Governance,
-    Holder,
-    Lead,
-    Plan,
-    Quota,
-    QuotaName,
-    Register,
-    RegisterAnswer,
-    Rules,
-    Tick,
-    ToAllocator,
-)
+from apportion.core.messages import EpochKind, EpochMark, Quota, QuotaName, Register, Rules, Tick
 from apportion.core.rules_file import parse_rules
 
 LIMIT = 1000

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from apportion.core.errors import ProtocolError
-from apportion.core.messages import (
+from apportion.core.allocator_messages import (
     AllocatorHello,
     Claim,
     Column,
@@ -15,12 +14,12 @@ from apportion.core.messages import (
     Holder,
     Lead,
     Plan,
-    Refused,
     RegisterAnswer,
     Remembered,
-    Rules,
     ToAllocator,
 )
+from apportion.core.errors import ProtocolError
+from apportion.core.messages import Refused, Rules
 from apportion.proto.v1 import region_pb2
 from apportion.proto.wire_columns import (
     check_count,

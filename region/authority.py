@@ -9,19 +9,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from apportion.core.allocator_messages import AllocatorHello, Claim, Governance, Holder, Lead, Plan, RegisterAnswer
 from apportion.core.messages import (
     Acquire,
-    AllocatorHello,
-    Claim,
     EpochKind,
-    Governance,
     Hello,
-    Holder,
-    Lead,
     Leave,
-    Plan,
     Register,
-    RegisterAnswer,
     Report,
     Return,
     Rules,

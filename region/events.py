@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apportion.core.messages import FromAllocator, FromEdge, Register, Rules, ToAllocator, ToEdge
+from apportion.core.allocator_messages import FromAllocator, ToAllocator
+from apportion.core.messages import FromEdge, Register, Rules, ToEdge
 from apportion.core.rule import RuleSet
 from apportion.region.store import Anchor, Charges, ChargesAnswer, RollupRow
 

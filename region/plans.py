@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from apportion.core.messages import Ids, Plan, Units, no_ids, no_units
+from apportion.core.allocator_messages import Plan
+from apportion.core.messages import Ids, Units, no_ids, no_units
 from apportion.region.quotas import QuotaTable
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
 from apportion.region.versions import Lookup

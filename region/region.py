@@ -13,8 +13,9 @@ from typing import Protocol
 
 import structlog
 
+from apportion.core.allocator_messages import ToAllocator
 from apportion.core.errors import StoreError
-from apportion.core.messages import Register, Rules, ToAllocator, ToEdge
+from apportion.core.messages import Register, Rules, ToEdge
 from apportion.core.rule import RuleSet
 from apportion.region import register as registers
 from apportion.region.authority import Authority

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from apportion.core.allocator_messages import Remembered
 from apportion.core.limit import EPOCH_NS
-from apportion.core.messages import Ids, Quota, Remembered, Report, Units
+from apportion.core.messages import Ids, Quota, Report, Units
 from apportion.core.rule import RuleSet
 from apportion.core.stages import admits, lasting_ns
 from apportion.region.plans import HeldPlan

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from apportion.core.messages import Demand, Report, ReportAck
+from apportion.core.allocator_messages import Demand
+from apportion.core.messages import Report, ReportAck
 from apportion.region.events import Command, Note, RollUp, Send
 from apportion.region.plans import EPOCHS_KEPT
 from apportion.region.remembering import spending

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from apportion.core.messages import Demand, Return
+from apportion.core.allocator_messages import Demand
+from apportion.core.messages import Return
 from apportion.region.crossing import Instant
 from apportion.region.events import Command, Send
 from apportion.region.quotas import KnownQuota

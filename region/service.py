@@ -12,8 +12,9 @@ import grpc
 import grpc.aio
 import structlog
 
+from apportion.core.allocator_messages import ToAllocator
 from apportion.core.errors import ProtocolError
-from apportion.core.messages import Refused, ToAllocator, ToEdge
+from apportion.core.messages import Refused, ToEdge
 from apportion.proto.v1 import region_pb2, region_pb2_grpc
 from apportion.proto.wire import allocator_from_wire, allocator_reply_to_wire, edge_from_wire, reply_to_wire
 from apportion.region.events import AllocatorSpoke, EdgeSpoke, Event

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from apportion.core.messages import AllocatorHello, Hello, Holder, Ids, Plan, Quota, QuotaName, Refused
+from apportion.core.allocator_messages import AllocatorHello, Holder, Plan
+from apportion.core.messages import Hello, Ids, Quota, QuotaName, Refused
 from apportion.region.events import Close, Command, Send
 from apportion.region.quotas import QuotaTable
 

@@ -7,8 +7,9 @@ import pytest
 
 from apportion.allocator.names import EPOCHS_RESTED
 from apportion.allocator.planning import Limits
+from apportion.core.allocator_messages import Demand, Plan
 from apportion.core.limit import EPOCH_NS, RateLimit
-from apportion.core.messages import Demand, Plan, Quota, QuotaName, Rules
+from apportion.core.messages import Quota, QuotaName, Rules
 from apportion.core.rules_file import parse_rules
 from tests.allocator.world import E1, E2, E3, MS, REPLICA, RULES, World, leader, names_of, quota, units_of
 
@@ -46,7 +47,7 @@ def test_in_overload_edges_get_the_fair_level() -> None:
 
 
 def test_what_an_edge_kept_early_counts_in_the_next_division_only() -> None:
-    """E1 returned all but 30 of its 600 in epoch 13; the next plan gives it 30, the one after that goes by its report."""
+    """E1 returned all but 30 of its 600 in epoch 13; the next plan gives it 30, the one after goes by its report."""
     world, one = World(edges={E1: REPLICA}, demand={E1: {WEB: 600}}), leader()
     world.connect(one)
     world.run(13 * EPOCH_NS + 300 * MS, one)

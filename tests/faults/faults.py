@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from apportion.core.messages import Acquire, AcquireAnswer, Claim, Lead, Plan, Report, Slices
+from apportion.core.allocator_messages import Claim, Lead, Plan
+from apportion.core.messages import Acquire, AcquireAnswer, Report, Slices
 from apportion.region import events as regional
 from tests.faults.node import Node, Trap
 from tests.faults.nodes import AllocatorNode, EdgeNode, RegionNode

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from apportion.core.messages import AcquireAnswer, Plan, Report, ReportAck, Slices, Tick
+from apportion.core.allocator_messages import Plan
+from apportion.core.messages import AcquireAnswer, Report, ReportAck, Slices, Tick
 from apportion.proto.v1 import region_pb2
 from apportion.proto.wire import (
     allocator_from_wire,

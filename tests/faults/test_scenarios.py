@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from apportion.core.messages import Plan
+from apportion.core.allocator_messages import Plan
 from apportion.region.authority import Authority
 from tests.faults.faults import fits
 from tests.faults.network import MS

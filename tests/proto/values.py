@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from apportion.core import allocator_messages as a
 from apportion.core import messages as m
 from apportion.core.key import encode_key
 from apportion.core.messages import Ids, Units
@@ -68,13 +69,13 @@ def reports(draw: st.DrawFn) -> m.Report:
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> m.Plan:
+def plans(draw: st.DrawFn) -> a.Plan:
     """A plan for some holders."""
     holders = draw(st.lists(u64, max_size=4, unique=True))
     columns = tuple(
-        m.Column(holder, *found, found[0][draw(st.booleans()) :]) for holder in holders for found in [draw(rows())]
+        a.Column(holder, *found, found[0][draw(st.booleans()) :]) for holder in holders for found in [draw(rows())]
     )
-    return m.Plan(draw(generations), draw(u53), draw(u53), draw(quota_names), columns, *draw(rows()), *draw(rows()))
+    return a.Plan(draw(generations), draw(u53), draw(u53), draw(quota_names), columns, *draw(rows()), *draw(rows()))
 
 
 members = st.builds(m.Member, ids, u64)
@@ -100,7 +101,7 @@ answers = st.builds(
     st.lists(st.builds(m.Lent, ids, u53, u53), max_size=3).map(tuple),
 )
 holders = st.lists(
-    st.builds(m.Holder, u64, words, words, st.booleans()), max_size=4, unique_by=lambda holder: holder.incarnation
+    st.builds(a.Holder, u64, words, words, st.booleans()), max_size=4, unique_by=lambda holder: holder.incarnation
 ).map(tuple)
 
 FROM_EDGE = {
@@ -138,24 +139,24 @@ TO_EDGE = {
     "refused": refusals,
 }
 FROM_ALLOCATOR = {
-    "hello": st.builds(m.AllocatorHello, names_not_empty, u64),
-    "lead": st.builds(m.Lead, generations),
-    "claim": st.builds(m.Claim, generations, u53),
+    "hello": st.builds(a.AllocatorHello, names_not_empty, u64),
+    "lead": st.builds(a.Lead, generations),
+    "claim": st.builds(a.Claim, generations, u53),
     "plan": plans(),
 }
 TO_ALLOCATOR = {
     "rules": rules,
-    "governance": st.builds(m.Governance, ticks, registers, u64, holders, u53),
-    "register answer": st.builds(m.RegisterAnswer, st.booleans(), registers),
+    "governance": st.builds(a.Governance, ticks, registers, u64, holders, u53),
+    "register answer": st.builds(a.RegisterAnswer, st.booleans(), registers),
     "demand": st.builds(
-        lambda holder, epoch, names, found: m.Demand(holder, epoch, names, found[0], found[1], epoch % 2 == 1),
+        lambda holder, epoch, names, found: a.Demand(holder, epoch, names, found[0], found[1], epoch % 2 == 1),
         u64,
         u53,
         quota_names,
         rows(),
     ),
     "remembered": st.builds(
-        lambda edge, incarnation, reported, gone, left, names, found: m.Remembered(
+        lambda edge, incarnation, reported, gone, left, names, found: a.Remembered(
             edge, incarnation, reported, gone, left, names, *found
         ),
         names_not_empty,

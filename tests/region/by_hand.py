@@ -7,20 +7,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from apportion.core.allocator_messages import AllocatorHello, Claim, Column, Lead, Plan
 from apportion.core.key import encode_key, encode_quota
 from apportion.core.limit import EPOCH_NS
 from apportion.core.messages import (
     Acquire,
     AcquireAnswer,
-    AllocatorHello,
-    Claim,
-    Column,
     Group,
     GroupAnswer,
     Hello,
-    Lead,
     Member,
-    Plan,
     Quota,
     QuotaName,
     Refused,

@@ -2,12 +2,8 @@
 
 import numpy as np
 
-from apportion.core.messages import (
-    Demand,
-    Report,
-    ReportAck,
-    Return,
-)
+from apportion.core.allocator_messages import Demand
+from apportion.core.messages import Report, ReportAck, Return
 from tests.region.by_hand import (
     ALLOCATOR,
     E1,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from apportion.core.allocator_messages import Column, Plan
 from apportion.core.limit import RateLimit
-from apportion.core.messages import Column, Ids, Plan, Quota
+from apportion.core.messages import Ids, Quota
 from apportion.core.rules_file import parse_rules
 from apportion.region.plans import HeldPlan, hold_plan
 from apportion.region.quotas import KnownQuota, QuotaTable
