@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 from apportion.core.allocator_messages import Claim, Lead, Plan
-from apportion.core.messages import Acquire, AcquireAnswer, Report, Slices
+from apportion.core.messages import Acquire, AcquireAnswer, Report, Return, Slices
 from apportion.region import events as regional
 from tests.faults.node import Node, Trap
 from tests.faults.nodes import AllocatorNode, EdgeNode, RegionNode
 from tests.faults.world import SECOND, World
 
 SAID_BY_ALLOCATOR = (Lead, Claim, Claim, Plan, Plan)
-SAID_BY_EDGE = (Acquire, Report)
+SAID_BY_EDGE = (Acquire, Report, Return)
 DONE_BY_REGION = (regional.SwapRegister, regional.Consume, regional.RollUp, Slices, AcquireAnswer)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from apportion.allocator import events as allocating
 from apportion.core.decision import Decision
-from apportion.core.messages import AcquireAnswer, Slices
+from apportion.core.messages import AcquireAnswer, Return, Slices
 from apportion.core.request import Application
 from apportion.edge import events as edging
 from apportion.edge.agent import Agent
@@ -97,7 +97,7 @@ class EdgeNode(Client):
     def start(self) -> None:
         """Begin a life with an incarnation of its own."""
         self.incarnation = self.world.incarnation(self.name)
-        self.agent = Agent(self.name, "here", self.incarnation, load)
+        self.agent = self.world.options.make_agent(self.name, "here", self.incarnation, load)
         self._waiting: dict[int, tuple[int, int]] = {}
         self._flushing = False
         super().start()
@@ -150,6 +150,8 @@ class EdgeNode(Client):
         match command:
             case edging.Send(message):
                 self.world.referee.edge_sent(self.world.now_ns, self.name, message)
+                if isinstance(message, Return):
+                    self._returned(message)
                 if self.stream is not None:
                     self.stream.up.send(message)
             case edging.Settled(ticket, decision):
@@ -163,6 +165,11 @@ class EdgeNode(Client):
                     self.stream.cut(1500 * MS)
             case edging.Note("error", event, fields):
                 self.world.referee.error(self.name, event, fields)
+
+    def _returned(self, message: Return) -> None:
+        names = {holding.id: holding.quota for holding in self.agent._holdings}
+        rows = zip(message.ids.tolist(), message.units.tolist(), strict=True)
+        self.world.referee.returned(self.incarnation, message.epoch, {names[at]: units for at, units in rows})
 
 
 class AllocatorNode(Client):

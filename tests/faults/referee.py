@@ -43,6 +43,7 @@ class Referee:
         self.admitted: list[tuple[int, str, int]] = []
         self.given: dict[int, int] = defaultdict(int)  # units, by incarnation
         self.answers = 0
+        self.units_returned = 0
         self.shadows: list[Verdict] = []
         self.incarnations: set[int] = set()
         self._sliced: set[tuple[int, int]] = set()
@@ -110,6 +111,12 @@ class Referee:
         """An edge said something."""
         if type(message).__name__ == "Acquire":
             self.crossings[edge, now_ns // 1_000_000_000] += 1
+
+    def returned(self, incarnation: int, epoch: int, units: dict[Quota, int]) -> None:
+        """An edge gave rights back: from this instant on it has them no more, whatever becomes of the message."""
+        for quota, each in units.items():
+            self.issued[incarnation, store_key(quota), epoch] -= each
+            self.units_returned += each
 
     def consumed(self, command: Consume, answers: tuple[ChargesAnswer, ...]) -> None:
         """The store decided."""

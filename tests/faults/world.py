@@ -11,6 +11,7 @@ from random import Random
 
 from apportion.allocator.leader import Leader
 from apportion.core.rules_file import parse_rules
+from apportion.edge.agent import Agent
 from apportion.region.authority import Authority
 from tests.faults.network import MS
 from tests.faults.nodes import AllocatorNode, EdgeNode, RegionNode
@@ -31,6 +32,7 @@ class Options:
     spikes: float = 0.0
     delay_ns: int = 20 * MS
     make_leader: Callable[..., Leader] = lambda name, incarnation: Leader(name, incarnation, parse_rules)
+    make_agent: Callable[..., Agent] = Agent
     make_authority: Callable[..., Authority] = Authority
     same_incarnation: bool = False
 
