@@ -19,7 +19,19 @@ class Budget:
     The level is in unit-nanoseconds (units x EPOCH_NS), so `part` units an epoch fill `part` of it each nanosecond.
     """
 
-    __slots__ = ("_burst", "_quota_units", "depth", "epoch", "given_up", "last_ns", "level", "part", "units")
+    __slots__ = (
+        "_burst",
+        "_largest",
+        "_largest_before",
+        "_quota_units",
+        "depth",
+        "epoch",
+        "given_up",
+        "last_ns",
+        "level",
+        "part",
+        "units",
+    )
 
     def __init__(self, now_ns: int) -> None:
         self.epoch: int | None = None
@@ -30,6 +42,8 @@ class Budget:
         self.level = 0
         self._burst = 0
         self._quota_units = 1
+        self._largest = 0  # cost asked for in this epoch, and in the one before it
+        self._largest_before = 0
         self.last_ns = now_ns
 
     def begin(self, epoch: int, part: int, burst: int, quota_units: int, now_ns: int) -> None:
@@ -45,12 +59,17 @@ class Budget:
         self.given_up = 0
         self._burst = burst
         self._quota_units = max(quota_units, 1)
+        self._largest_before, self._largest = self._largest, 0
         self.depth = self._depth()
         self.level = min(self.level, self.depth * EPOCH_NS)
 
     def deepen(self, cost: int) -> None:
-        """Let the level reach `cost`, for a request that no shallower bucket could ever serve; at most the part."""
-        self.depth = max(self.depth, min(cost, self.part))
+        """Let the level reach `cost` in this epoch and the next, for requests that no shallower bucket could ever
+        serve; at most the part.
+        """
+        if cost > self._largest:
+            self._largest = cost
+            self.depth = max(self.depth, self._depth())
 
     def fills_in_ns(self, units: int, now_ns: int) -> int | None:
         """Nanoseconds until the level reaches `units`, if nothing is taken; None when it never does."""
@@ -108,4 +127,5 @@ class Budget:
         return min(units, (former - self.level) // EPOCH_NS)
 
     def _depth(self) -> int:
-        return min(self.part, max(self.part * self._burst // self._quota_units, DEPTH_MIN))
+        even = self.part * self._burst // self._quota_units
+        return min(self.part, max(even, DEPTH_MIN, self._largest, self._largest_before))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isqrt
 
 from apportion.core.bucket import retry_after_ns
-from apportion.core.budget import Budget
+from apportion.core.budget import DEPTH_MIN, Budget
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import MemberAnswer, Outcome, Quota
 from apportion.core.rule import Rule
@@ -106,6 +106,14 @@ class Holding:
         if self.budget.epoch != epoch:
             quota_units = self.limit.units_in_epoch(epoch)
             self.budget.begin(epoch, units, self.limit.burst, quota_units, began_ns)
+
+    def can_take(self, cost: int, epoch: int, now_ns: int) -> bool:
+        """Whether `cost` units, at least one, are in hand in `epoch`. A slice that is large enough for the cost lets its
+        level reach it: the pool may never have as much.
+        """
+        if cost > DEPTH_MIN and self.budget is not None and self.budget.epoch == epoch:
+            self.budget.deepen(cost)
+        return self.in_hand(epoch, now_ns) >= max(cost, 1)
 
     def in_hand(self, epoch: int, now_ns: int) -> int:
         """Whole units that could be taken at once in `epoch`: of the slice or borrowed ahead, whichever is more; of a

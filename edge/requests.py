@@ -104,7 +104,7 @@ class Requests:
             return Part(application, None, say.refused(application, Reason.KEYS_FULL, say.UNAVAILABLE_RETRY_NS))
         if rule.divided:
             holding.offer(cost, now_ns)
-            if holding.in_hand(epoch, now_ns) >= max(cost, 1):
+            if holding.can_take(cost, epoch, now_ns):
                 return Part(application, holding)
         if rule.local:
             return self._check_alone(application, holding, epoch, now_ns)
