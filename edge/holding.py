@@ -108,7 +108,7 @@ class Holding:
             self.budget.begin(epoch, units, self.limit.burst, quota_units, began_ns)
 
     def can_take(self, cost: int, epoch: int, now_ns: int) -> bool:
-        """Whether `cost` units, at least one, are in hand in `epoch`. A slice that is large enough for the cost lets its
+        """Whether `cost` units, at least one, are in hand in `epoch`. A slice that is as large as the cost lets its
         level reach it: the pool may never have as much.
         """
         if cost > DEPTH_MIN and self.budget is not None and self.budget.epoch == epoch:

@@ -1,4 +1,4 @@
-"""C52 live, through all cores: a hog beside a small edge under 100/s. The small one is served, the hog gets the rest."""
+"""C52 live: a hog beside a small edge under 100/s. The small one is served, the hog has the rest."""
 
 from functools import partial
 from random import Random

@@ -102,6 +102,17 @@ def test_what_others_gave_up_fills_here_as_it_would_have_filled_there() -> None:
     assert budget.available(T0 + EPOCH_NS + EPOCH_NS // 10) == 6
 
 
+def test_the_depth_reaches_the_largest_cost_asked_for_in_this_epoch_and_the_next() -> None:
+    """At most the part; then it is what the limit's burst says."""
+    budget = begun(40, 25, 100)
+    budget.deepen(30)
+    assert budget.depth == 30
+    budget.begin(2, 20, 25, 100, T0 + EPOCH_NS)
+    assert budget.depth == 20
+    budget.begin(3, 40, 25, 100, T0 + 2 * EPOCH_NS)
+    assert budget.depth == 10
+
+
 def test_a_label_is_given_once() -> None:
     """A second part for the same label would be a second allowance."""
     with pytest.raises(AssertionError):
