@@ -185,10 +185,15 @@ class DemandHistory:
         return True
 
     def foresee(self, edge: int, epoch: int, quotas: Indexes, kept: npt.NDArray[np.uint64]) -> None:
-        """Take what `edge` kept of its slices of `epoch`; of use until it has reported that epoch."""
+        """Take what `edge` kept of its slices of `epoch`, said in parts; of use until it has reported that epoch."""
         history = self._edges.get(edge)
-        if history is not None:
-            history.early = Early(epoch, quotas, np.minimum(kept, np.uint64(DEMAND_MAX)).astype(np.int64))
+        if history is None:
+            return
+        units = np.minimum(kept, np.uint64(DEMAND_MAX)).astype(np.int64)
+        known = history.early
+        if known is not None and known.epoch == epoch:
+            quotas, units = np.concatenate([known.quotas, quotas]), np.concatenate([known.kept, units])
+        history.early = Early(epoch, quotas, units)
 
     def _admit(self, history: EdgeHistory, quotas: Indexes, demand: Integers) -> None:
         """Make cells for what is asked for and has none, as far as there is room."""

@@ -40,7 +40,7 @@ from apportion.edge.lanes import Lanes
 from apportion.edge.part import Part
 from apportion.edge.reporting import LATEST_NS, Reports, encode
 from apportion.edge.requests import Requests
-from apportion.edge.returning import EARLY_NS, Returns, probe_in_ns
+from apportion.edge.returning import Returns, probe_in_ns
 from apportion.edge.ruling import Load, Ruling
 from apportion.edge.shadows import Shadows
 from apportion.edge.ticket import Ticket
@@ -194,8 +194,8 @@ class Agent:
     def wake_ns(self, now_ns: int) -> int:
         """When `step` must be called again at the latest, even if nothing happens."""
         wake = now_ns + 100_000_000
-        if self._epoch is not None and (early_ns := self.clock.start_ns(self._epoch) + EARLY_NS) > now_ns:
-            wake = min(wake, early_ns)
+        if self._attached and self._epoch is not None:
+            wake = min(wake, self._returns.wake_ns(self._epoch, self.clock.start_ns(self._epoch), now_ns))
         for ticket in self._crossings.tickets():
             wake = min(wake, ticket.deadline_ns)
             if ticket.not_before_ns > now_ns:  # else it left with the last step, or waits for the crossing under way

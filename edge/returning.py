@@ -6,7 +6,8 @@ which the slice came, and nobody keeps the message to send it again. One that is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -24,6 +25,9 @@ EARLY_LATEST_NS = EPOCH_NS // 2
 """An edge that was held up for so long cannot tell that from requests that did not come."""
 
 
+SLICES_MAX = 1_000
+"""Slices judged in one go: requests that came meanwhile wait for no longer than some milliseconds."""
+
 QUARTER_NS = EPOCH_NS // 4
 """A pool that was spent is asked again at the first and second quarter of an epoch: then returns may have come."""
 
@@ -38,24 +42,39 @@ class Returns:
 
     def __init__(self, holdings: Holdings) -> None:
         self._holdings = holdings
-        self._judged = 0  # the latest epoch whose slices were judged
         self._number = 0
+        self._judged = 0  # the latest epoch whose slices were judged, or begun to be
+        self._unjudged: Iterator[Holding] = iter(())
+        self._more = False
 
     def new_stream(self) -> None:
-        """Returns are counted by stream."""
+        """Returns are counted by stream, and slices of the former one stay where they are."""
         self._number = 0
+        self._unjudged, self._more = iter(()), False
+
+    def wake_ns(self, epoch: int, start_ns: int, now_ns: int) -> int:
+        """When `early` has something to do next in `epoch`, which began at `start_ns`."""
+        if self._judged < epoch:
+            return max(start_ns + EARLY_NS, now_ns)
+        return now_ns if self._more else start_ns + EPOCH_NS + EARLY_NS
 
     def early(self, epoch: int, stream: int, start_ns: int, now_ns: int) -> list[Return]:
-        """Once for each epoch, EARLY_NS after its start: what exceeds 1.5 times the projected use of each slice."""
+        """Once for each epoch, from EARLY_NS after its start: of each slice what exceeds 1.5 times its projected use.
+        Of SLICES_MAX slices a call.
+        """
         elapsed_ns = now_ns - start_ns
-        if epoch <= self._judged or elapsed_ns < EARLY_NS:
+        if elapsed_ns < EARLY_NS:
             return []
-        self._judged = epoch
+        if epoch > self._judged:
+            self._judged = epoch
+            self._unjudged = self._holdings.sliced(epoch, early=True)
         if elapsed_ns >= EARLY_LATEST_NS:
-            return []
+            self._unjudged = iter(())
+        some = list(islice(self._unjudged, SLICES_MAX))
+        self._more = len(some) == SLICES_MAX
         # The region must know the quota by the name that it has on this stream.
-        own = (holding for holding in self._holdings.sliced(epoch, early=True) if holding.stream == stream)
-        return self._give_up(epoch, [(holding, holding.surplus(elapsed_ns)) for holding in own], now_ns)
+        rows = [(holding, holding.surplus(elapsed_ns)) for holding in some if holding.stream == stream]
+        return self._give_up(epoch, rows, now_ns)
 
     def leaving(self, epoch: int, stream: int, now_ns: int) -> list[Return]:
         """All that is left of this epoch and of those that were divided ahead."""

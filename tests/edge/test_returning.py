@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from apportion.core.messages import GroupAnswer, Return, Slices
-from tests.edge.by_hand import EPOCH, MS, ByHand, attached, member, needs, over
+from apportion.core.messages import GroupAnswer, QuotaName, Return, Slices
+from tests.edge.by_hand import EPOCH, MS, ByHand, attached, member, needs, over, quota
 
 K = EPOCH + 1
 """The first epoch with slices."""
@@ -42,6 +42,24 @@ def test_the_edge_wakes_at_that_instant() -> None:
     edge = sliced()
     edge.poll(150)
     assert edge.agent.wake_ns(edge.now_ns) == edge.now_ns + 50 * MS
+
+
+def test_many_slices_are_judged_a_thousand_at_a_time() -> None:
+    """Each once; in between, requests are answered, and the edge is called again at once."""
+    edge, total = attached(), 2_300
+    for at in range(total):
+        assert edge.agent.ask((needs("lease", key=f"k{at}"),), edge.now_ns)
+    edge.poll()
+    names = tuple(QuotaName(at, quota("lease", f"k{at}")) for at in range(total))
+    edge.hear(Slices(K, 1, 1, names, np.arange(total, dtype=np.uint32), np.full(total, 20, np.uint64)))
+    edge.poll(1000)
+    edge.poll(200)
+    counts = [len(each.ids) for each in edge.said(Return)]
+    while edge.agent.wake_ns(edge.now_ns) == edge.now_ns:
+        edge.poll(0.001)
+        counts.append(len(edge.last(Return).ids))
+    assert counts == [1000, 1000, 300]
+    assert len({identity for each in edge.said(Return) for identity in each.ids.tolist()}) == total
 
 
 def test_the_right_is_lowered_before_anything_is_said() -> None:
