@@ -133,7 +133,8 @@ class Holdings:
             if holding is None or (early and quota in kept):
                 continue
             self._begin(holding, epoch)
-            yield holding
+            if holding.budget is not None:
+                yield holding
 
     def disown(self, now_ns: int) -> None:
         """Nothing of slices that came may be spent any more."""
