@@ -133,7 +133,9 @@ def make_plan(
         pooled = with_held(pooled, held)
     units = limits.units(pooled.quotas, epoch)
     reserved = reserve(pooled, units, held) if held is not None else np.zeros(len(units), np.int64)
-    division = divide(units - reserved, pooled.starts, pooled.base, pooled.want)
+    # A unit more than the most that came: a level that fills at just the rate of the demand is late for some of it.
+    want = np.where(pooled.most > 0, pooled.most + 1.0, 0.0)
+    division = divide(units - reserved, pooled.starts, pooled.base, want)
     parts = split_pool(division.pool, _demand_by_replica(units, pooled, attached))
     slices, left = pin(pooled, division.slices, reserved, held) if held is not None else (division.slices, reserved)
     given = _by_edge(pooled, slices, division.kept)

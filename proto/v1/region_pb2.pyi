@@ -1105,8 +1105,8 @@ class Column(_message.Message):
     units: _builtins.bytes
     """Column u64, beside `ids`: units that the holder may spend or lend."""
     kept: _builtins.bytes
-    """Column u32, a row for each quota whose units are beyond base demand on purpose, so that an edge does not return
-    them early, each once: its id, one of `ids`.
+    """Column u32, a row for each quota of which an edge returns nothing early, because it is small and the quota is
+    overloaded, each once: its id, one of `ids`.
     """
     def __init__(
         self,
