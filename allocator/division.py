@@ -50,8 +50,8 @@ class Division:
 
 
 def divide(units: Integers, starts: Indexes, base: Integers, want: Floats) -> Division:
-    """Divide `units` of each quota over its cells, whose surely recurring demand is `base`, and which `want` so much in a
-    bad second; cells as in `fill`.
+    """Divide `units` of each quota over its cells, whose surely recurring demand is `base`, and which `want` so much in
+    a bad second; cells as in `fill`.
     """
     assert not len(units) or (units.min() >= 0 and units.max() <= QUOTA_UNITS_MAX)
     slices, level, kept = np.empty(len(base), np.int64), np.empty(len(units)), np.zeros(len(base), np.bool_)
