@@ -187,7 +187,7 @@ def apply_rules(matcher: Matcher, descriptors: Sequence[Descriptor], whole: bool
     if len(descriptors) == 1:
         dimensions, cost = descriptors[0].dimensions, descriptors[0].cost
         return tuple(
-            Application(rule if rule.by_plan is None else rule.for_key(key), key, units_asked(rule, cost))
+            Application(rule if rule.by_key is None else rule.for_key(key), key, units_asked(rule, cost))
             for rule in matcher.match(dimensions, whole)
             for key in (matcher.key(rule, dimensions),)
         )

@@ -11,6 +11,7 @@ from apportion.core.rule import Enforce
 from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
 from apportion.region.desk import Totals
+from apportion.region.override_messages import messages
 from apportion.region.plans import HeldPlan
 from apportion.region.quotas import KnownQuota
 from apportion.region.reading import (
@@ -75,6 +76,7 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
     if len(pairs) <= ASKED_MAX:
         await tell_used(region, pairs)
     _tell_rules(region, response, offered)
+    response.overrides.extend(messages(region))
     if region.rules_status is not None and region.rules_status.rejected:
         response.rules_rejected = region.rules_status.reason
         response.rejected_files.extend(region.rules_status.rejected)

@@ -35,6 +35,7 @@ class MemoryStore:
         self._register = Register(run_id=self._run_id)
         self._rules_digest: str | None = None
         self._rules_version = 0
+        self._overrides = ""
         self._offset_ns = 0
         self._open = False
 
@@ -85,6 +86,14 @@ class MemoryStore:
             self._rules_digest = digest
             self._rules_version += 1
         return self._rules_version
+
+    async def overrides(self) -> str:
+        self._check_open()
+        return self._overrides
+
+    async def keep_overrides(self, text: str) -> None:
+        self._check_open()
+        self._overrides = text
 
     def _check_open(self) -> None:
         if not self._open:

@@ -5,16 +5,19 @@ Labels are rules, edges and states. A key's values never are: outsiders choose t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from apportion.core.overrides import Override
 from apportion.region.desk import Totals
 from apportion.region.reading import bound_units
 from apportion.region.region import Region
 from apportion.region.sums import RuleSum
 
 RULE = ("domain", "rule")
+EFFECT = (*RULE, "effect")
 STATES = ("exact", "bounded", "advisory", "degraded")
 
 
@@ -73,6 +76,13 @@ def _edge_metrics(region: Region) -> Iterator[Metric]:
 
 
 def _config_metrics(region: Region) -> Iterator[Metric]:
+    laid = GaugeMetricFamily(
+        "apportion_overrides", "Overrides of an operator in force: at a rate, of 0 (block), or shadow.", labels=EFFECT
+    )
+    effects = Counter((each.domain, each.rule, _effect(each)) for each in region.operator.laid)
+    for effect, number in sorted(effects.items()):
+        laid.add_metric(effect, number)
+    yield laid
     yield GaugeMetricFamily(
         "apportion_rules_version", "Version of the rules in force.", value=region.authority.rules.version
     )
@@ -88,3 +98,9 @@ def _config_metrics(region: Region) -> Iterator[Metric]:
         "apportion_config_rejections", "States of the rules files that were rejected.", value=status.rejections
     )
     yield CounterMetricFamily("apportion_config_reloads", "New versions that were taken.", value=status.reloads)
+
+
+def _effect(override: Override) -> str:
+    if override.rate is None:
+        return "shadow"
+    return "rate" if override.rate.units else "block"

@@ -8,13 +8,15 @@ from collections.abc import Iterable
 
 from apportion.core.bounds import StoreKind, bound_of
 from apportion.core.errors import StoreError
-from apportion.core.key import encode_key, encode_quota
+from apportion.core.key import decode_key, encode_key, encode_quota
 from apportion.core.limit import RateLimit, ceil_div
 from apportion.core.messages import Quota
 from apportion.core.meter import Meter
+from apportion.core.overrides import Rate
 from apportion.core.rule import Rule
 from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
+from apportion.region.operator import until_text
 from apportion.region.quotas import KnownQuota
 from apportion.region.region import Region
 from apportion.region.sqlite_store import SqliteStore
@@ -105,8 +107,21 @@ def describe(
     state.offered = offered
     told = max((edge.demand_epoch for edge in authority.edges.values()), default=0)
     state.refused = max(0, offered - admitted.get(told, 0))
-    if known.limit.units == 0:
-        state.lowered_by.append("the rule's own rate of 0: nothing is admitted")
+    state.lowered_by.extend(_lowered_by(region, known))
+
+
+def _lowered_by(region: Region, known: KnownQuota) -> list[str]:
+    """What lowered the quota, or took its teeth."""
+    key = decode_key(known.quota.key) or ()
+    now = Rate(known.limit.units, known.limit.period_ns)
+    found = [
+        f"the operator, until {until_text(each)}: {each}"
+        for each in region.operator.laid
+        if each.hits(known.rule, key) and not (each.rate is not None and now.below(each.rate))
+    ]
+    if known.limit.units == 0 and not found:
+        found.append("the rule's own rate of 0: nothing is admitted")
+    return found
 
 
 def _tell_bound(region: Region, rule: Rule, state: region_pb2.QuotaState) -> None:

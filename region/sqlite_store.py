@@ -173,6 +173,12 @@ class SqliteStore:
         version, _ = await self._ask(work=partial(sqlite_rows.rules_version, digest=digest), then=then)
         return int(version)
 
+    async def overrides(self) -> str:
+        return str(await self._ask(work=sqlite_rows.overrides))
+
+    async def keep_overrides(self, text: str) -> None:
+        await self._ask(work=partial(sqlite_rows.keep_overrides, text=text))
+
     # --- the owner --------------------------------------------------------------------------------------------------
 
     def _check_open(self) -> None:

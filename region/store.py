@@ -130,3 +130,9 @@ class Store(Protocol):
         """Version number of the rules with this digest: that of the current ones, or one more if they differ from
         them.
         """
+
+    async def overrides(self) -> str:
+        """What `keep_overrides` kept last; "" when it was never called."""
+
+    async def keep_overrides(self, text: str) -> None:
+        """Keep the operator's overrides, in the place of those before; as durable as the store when it returns."""

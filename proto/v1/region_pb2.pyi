@@ -323,7 +323,9 @@ class RulesText(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Name of the file, without its folder; at most 1024 bytes of UTF-8."""
+    """Name of the file, without its folder; at most 1024 bytes of UTF-8. `/overrides`: what an operator laid over the
+    files, as `apportion.core.overrides` writes it; no file has a slash in its name.
+    """
     text: _builtins.str
     """The whole text of the file."""
     def __init__(
@@ -1530,6 +1532,7 @@ class ExplainResponse(_message.Message):
     RULES_FIELD_NUMBER: _builtins.int
     RULES_REJECTED_FIELD_NUMBER: _builtins.int
     REJECTED_FILES_FIELD_NUMBER: _builtins.int
+    OVERRIDES_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     """The epoch now."""
     rules_version: _builtins.int
@@ -1562,6 +1565,10 @@ class ExplainResponse(_message.Message):
     def rejected_files(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of the rules files that are not in force as they are on disk; each keeps its own last good text."""
 
+    @_builtins.property
+    def overrides(self) -> _containers.RepeatedCompositeFieldContainer[Global___Override]:
+        """What an operator laid over the rules and has not ended, in the order in which it was laid; none = nothing."""
+
     def __init__(
         self,
         *,
@@ -1575,10 +1582,11 @@ class ExplainResponse(_message.Message):
         rules: _abc.Iterable[Global___RuleTotals] | None = ...,
         rules_rejected: _builtins.str = ...,
         rejected_files: _abc.Iterable[_builtins.str] | None = ...,
+        overrides: _abc.Iterable[Global___Override] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["register", b"register"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["edges", b"edges", "epoch", b"epoch", "quotas", b"quotas", "quotas_left_out", b"quotas_left_out", "register", b"register", "rejected_files", b"rejected_files", "replica", b"replica", "rules", b"rules", "rules_rejected", b"rules_rejected", "rules_version", b"rules_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["edges", b"edges", "epoch", b"epoch", "overrides", b"overrides", "quotas", b"quotas", "quotas_left_out", b"quotas_left_out", "register", b"register", "rejected_files", b"rejected_files", "replica", b"replica", "rules", b"rules", "rules_rejected", b"rules_rejected", "rules_version", b"rules_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1953,3 +1961,155 @@ class RuleTotals(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__bound) -> _WhichOneofReturnType__bound | None: ...
 
 Global___RuleTotals: _TypeAlias = RuleTotals  # noqa: Y015
+
+@_typing.final
+class Override(_message.Message):
+    """---------------------------------------------------------------------------------------------------- overriding
+
+    What an operator lays over a rule, or keys of it, until it ends by itself. It only ever lowers a quota, or has a rule
+    count as a shadow, which refuses nobody.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class KeyEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    RATE_UNITS_FIELD_NUMBER: _builtins.int
+    RATE_PERIOD_NS_FIELD_NUMBER: _builtins.int
+    SHADOW_FIELD_NUMBER: _builtins.int
+    LEFT_NS_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    WHO_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
+    domain: _builtins.str
+    """Domain of the rule. Empty = of the only domain that has such a rule; with rule `*`, of every domain."""
+    rule: _builtins.str
+    """Name of the rule; `*` = every rule whose key has the dimensions."""
+    rate_units: _builtins.int
+    """Units that each of these quotas gets in a period at most, 0 = none; absent = `shadow`."""
+    rate_period_ns: _builtins.int
+    """The period of `rate_units`, nanoseconds; 0 where there is no rate."""
+    shadow: _builtins.bool
+    """Whether the rule is counted as if enforced and refuses nobody."""
+    left_ns: _builtins.int
+    """How long it holds from now on, nanoseconds."""
+    why: _builtins.str
+    """Why, for the audit line; never empty, but in a `clear`."""
+    who: _builtins.str
+    """Who laid it, or clears it, for the audit line; never empty."""
+    rules: _builtins.int
+    """In answers: over how many rules it is laid; 0 = there is no such rule any more."""
+    @_builtins.property
+    def key(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Values of dimensions of the rule's key, at most 64 bytes each: quotas whose key has them; none = all of the rule's."""
+
+    def __init__(
+        self,
+        *,
+        domain: _builtins.str = ...,
+        rule: _builtins.str = ...,
+        key: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        rate_units: _builtins.int | None = ...,
+        rate_period_ns: _builtins.int = ...,
+        shadow: _builtins.bool = ...,
+        left_ns: _builtins.int = ...,
+        why: _builtins.str = ...,
+        who: _builtins.str = ...,
+        rules: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_rate_units", b"_rate_units", "rate_units", b"rate_units"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rate_units", b"_rate_units", "domain", b"domain", "key", b"key", "left_ns", b"left_ns", "rate_period_ns", b"rate_period_ns", "rate_units", b"rate_units", "rule", b"rule", "rules", b"rules", "shadow", b"shadow", "who", b"who", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__rate_units: _TypeAlias = _typing.Literal["rate_units"]  # noqa: Y015
+    _WhichOneofArgType__rate_units: _TypeAlias = _typing.Literal["_rate_units", b"_rate_units"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rate_units) -> _WhichOneofReturnType__rate_units | None: ...
+
+Global___Override: _TypeAlias = Override  # noqa: Y015
+
+@_typing.final
+class OverrideRequest(_message.Message):
+    """What to do; neither = only list."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LAY_FIELD_NUMBER: _builtins.int
+    CLEAR_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def lay(self) -> Global___Override:
+        """Lay this one, in the place of one over the same rule and key."""
+
+    @_builtins.property
+    def clear(self) -> Global___Override:
+        """Clear the one over this rule and key; `who` and `why` are of the clearing."""
+
+    def __init__(
+        self,
+        *,
+        lay: Global___Override | None = ...,
+        clear: Global___Override | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "clear", b"clear", "lay", b"lay"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "clear", b"clear", "lay", b"lay"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["lay", "clear"]  # noqa: Y015
+    _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
+
+Global___OverrideRequest: _TypeAlias = OverrideRequest  # noqa: Y015
+
+@_typing.final
+class OverrideResponse(_message.Message):
+    """What is laid now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OVERRIDES_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
+    RULES_VERSION_FIELD_NUMBER: _builtins.int
+    rules_version: _builtins.int
+    """Version of the rules with these overrides: in force at an edge once it has acknowledged it."""
+    @_builtins.property
+    def overrides(self) -> _containers.RepeatedCompositeFieldContainer[Global___Override]:
+        """All overrides, in the order in which they were laid."""
+
+    @_builtins.property
+    def changed(self) -> Global___Override:
+        """The one that was laid or cleared; absent when nothing was to be done."""
+
+    def __init__(
+        self,
+        *,
+        overrides: _abc.Iterable[Global___Override] | None = ...,
+        changed: Global___Override | None = ...,
+        rules_version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "overrides", b"overrides", "rules_version", b"rules_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OverrideResponse: _TypeAlias = OverrideResponse  # noqa: Y015
