@@ -135,12 +135,22 @@ class Acquire:
 
 
 @dataclass(frozen=True, slots=True)
+class HeavyQuota:
+    """A quota of which much was refused: between `units - error` and `units`."""
+
+    quota: Quota
+    units: int
+    error: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What an edge did in `epoch`, sent until acknowledged. Every row is one quota.
 
     `demand_*`: offered cost that no other rule refused. `spent_*`: units spent by label `spent_epoch`, which may be
     earlier than `epoch` for what settled late; only slices, borrowed units and degraded answers, never what the
     store decided. `spent_degraded`: units of `spent` that no slice or loan covered (design 4.1); no rows: none of any.
+    `most_refused`: the quotas of which most was refused, by any rule and wherever, those included that have no demand.
     """
 
     number: int
@@ -155,6 +165,7 @@ class Report:
     degraded: int = 0
     spent_degraded: Units = field(default_factory=no_units)
     over_threshold: Units = field(default_factory=no_units)  # of `demand`: refused at the edge, above a threshold
+    most_refused: tuple[HeavyQuota, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

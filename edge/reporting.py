@@ -13,9 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from apportion.core.key import encode_key
 from apportion.core.limit import EPOCH_NS
-from apportion.core.messages import Ids, Report, Units
+from apportion.core.messages import HeavyQuota, Ids, Quota, Report, Units
+from apportion.core.request import Application
+from apportion.core.space_saving import SpaceSaving
 from apportion.edge.holding import Holding
+from apportion.edge.holdings import Key as RuleKey
 from apportion.edge.holdings import declare
 
 LATEST_NS = 300_000_000
@@ -23,6 +27,12 @@ LATEST_NS = 300_000_000
 
 UNACKNOWLEDGED_MAX = 120
 """Reports kept for a region that is away; an older one is given up, and its units stay counted as spent."""
+
+HEAVY_MAX = 20
+"""Quotas of which a report says that most was refused; `proto.wire_limits` has the same."""
+
+HEAVY_COUNTERS = 256
+"""A quota with more than a 256th of what an epoch refused is sure to be among those counted."""
 
 SPENT_MAX = 500_000
 """Quotas times labels of spending not reported yet, about 200 bytes each; of more, the oldest labels are given up."""
@@ -45,6 +55,7 @@ class Pending:
     crossings: int
     degraded: int
     over_threshold: tuple[int, ...] = ()
+    most_refused: tuple[HeavyQuota, ...] = ()
     sent_ns: int | None = None
 
 
@@ -56,6 +67,7 @@ class Reports:
         self._over_threshold: dict[int, dict[Holding, int]] = {}
         self._spent: dict[tuple[Holding, int], int] = {}
         self._beyond: dict[tuple[Holding, int], int] = {}
+        self._refused: SpaceSaving[RuleKey] = SpaceSaving(HEAVY_COUNTERS)
         self._crossings = 0
         self._degraded = 0
         self._numbers = 0
@@ -79,6 +91,13 @@ class Reports:
         assert self._open is not None
         rows = self._over_threshold.setdefault(max(epoch, self._open), {})
         rows[holding] = rows.get(holding, 0) + cost
+
+    def refuse(self, application: Application) -> None:
+        """Count what a rule refused, since the last report: also of a quota that nobody counts, as where it is 0."""
+        rule, cost = application.rule, application.cost
+        if rule.cost_max is not None and cost > rule.cost_max:
+            cost = max(rule.cost_max, 1)  # or one absurd cost would hide all others
+        self._refused.add((rule.domain, rule.name, application.key), cost)
 
     def spend(self, holding: Holding, label: int, units: int, beyond: int = 0) -> None:
         """Count units spent under `label`, `beyond` of them covered by no slice or loan."""
@@ -138,8 +157,10 @@ class Reports:
             del self._spent[holding, label]
         self._numbers += 1
         rows = tuple(demand.items()), tuple(spent)
-        pending = Pending(self._numbers, epoch, *rows, self._crossings, self._degraded, above)
+        counts = self._crossings, self._degraded
+        pending = Pending(self._numbers, epoch, *rows, *counts, above, _heaviest(self._refused))
         self._crossings = self._degraded = 0
+        self._refused = SpaceSaving(HEAVY_COUNTERS)
         self._pending[pending.number] = pending
         if len(self._pending) > UNACKNOWLEDGED_MAX:
             self._pending.popitem(last=False)
@@ -188,6 +209,15 @@ def encode(pending: Pending, stream: int) -> Report:
         pending.degraded,
         np.array(beyond if any(beyond) else [], np.uint64),
         np.array(pending.over_threshold, np.uint64),
+        pending.most_refused,
+    )
+
+
+def _heaviest(refused: SpaceSaving[RuleKey]) -> tuple[HeavyQuota, ...]:
+    return tuple(
+        HeavyQuota(Quota(domain, rule, encode_key(key)), counted.units, counted.error)
+        for counted in refused.heaviest(HEAVY_MAX)
+        for domain, rule, key in (counted.key,)
     )
 
 

@@ -75,6 +75,7 @@ class Requests:
         """Release: at least one rule refused; what was reserved goes back."""
         assert any(part.refused for part in parts)
         self._count_demand(parts, peek, epoch)
+        self._count_refused(parts, peek)
         self._count_above(parts, peek, epoch)
         left_ns = self._clock.left_ns(now_ns)
         for part in parts:
@@ -127,6 +128,12 @@ class Requests:
         wait = threshold.wait_ns(cost, epoch, self._clock.left_ns(now_ns), now_ns)
         remaining = threshold.room(epoch, now_ns)
         return Part(application, holding, say.refused(application, Reason.OVER_LIMIT, wait, remaining))
+
+    def _count_refused(self, parts: Sequence[Part], peek: bool) -> None:
+        """What each rule refused, for whoever asks which keys are the heaviest."""
+        for part in parts:
+            if part.refused and not peek and part.application.cost and not part.application.rule.shadow:
+                self._reports.refuse(part.application)
 
     def _count_above(self, parts: Sequence[Part], peek: bool, epoch: int) -> None:
         """What a threshold alone refused: whether the region had room is for its own sum to say."""

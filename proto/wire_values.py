@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from apportion.core.errors import ProtocolError
-from apportion.core.messages import EpochKind, EpochMark, Quota, QuotaName, Refused, Register, Rules, Tick
+from apportion.core.messages import EpochKind, EpochMark, HeavyQuota, Quota, QuotaName, Refused, Register, Rules, Tick
 from apportion.proto.v1 import region_pb2
 from apportion.proto.wire_columns import check_count, check_number, check_text
 from apportion.proto.wire_limits import (
     EPOCH_LEFT_NS_MAX,
+    HEAVY_MAX,
     ID_MAX,
     KEY_BYTES_MAX,
     MARKS_MAX,
@@ -55,6 +56,30 @@ def _name_from_wire(name: region_pb2.QuotaName, field: str) -> QuotaName:
     check_text(name.rule, f"{field}.rule", NAME_BYTES_MAX)
     _check_key(name.key, f"{field}.key")
     return QuotaName(name.id, Quota(name.domain, name.rule, name.key))
+
+
+def heavy_to_wire(heavy: Sequence[HeavyQuota]) -> Iterable[region_pb2.HeavyQuota]:
+    """Quotas of which much was refused."""
+    assert len(heavy) <= HEAVY_MAX, "whoever counts them says no more"
+    for each in heavy:
+        quota, units, error = each.quota, min(each.units, UNITS_MAX), min(each.error, UNITS_MAX)
+        yield region_pb2.HeavyQuota(domain=quota.domain, rule=quota.rule, key=quota.key, units=units, error=error)
+
+
+def heavy_from_wire(heavy: Sequence[region_pb2.HeavyQuota], field: str) -> tuple[HeavyQuota, ...]:
+    """Quotas of which much was refused."""
+    check_count(len(heavy), field, HEAVY_MAX)
+    return tuple(_heavy_from_wire(each, field) for each in heavy)
+
+
+def _heavy_from_wire(heavy: region_pb2.HeavyQuota, field: str) -> HeavyQuota:
+    check_text(heavy.domain, f"{field}.domain", NAME_BYTES_MAX)
+    check_text(heavy.rule, f"{field}.rule", NAME_BYTES_MAX)
+    _check_key(heavy.key, f"{field}.key")
+    units = check_number(heavy.units, f"{field}.units", UNITS_MAX)
+    return HeavyQuota(
+        Quota(heavy.domain, heavy.rule, heavy.key), units, check_number(heavy.error, f"{field}.error", units)
+    )
 
 
 def _check_key(key: bytes, field: str) -> None:

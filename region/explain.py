@@ -22,6 +22,7 @@ from apportion.region.reading import (
     heaviest,
     largest_limit,
     metered,
+    most_refused,
     offered_of,
     tell_used,
 )
@@ -54,8 +55,10 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
     else:
         wanted = [known for known in authority.table if known.limited and _fits(known, request)]
     offered = offered_of(authority)
+    refused: list[region_pb2.HeavyQuota] = []
     if request.heaviest:
         wanted = heaviest(authority, wanted, request.heaviest)
+        refused = most_refused(authority, request.heaviest)
     else:
         wanted.sort(key=lambda known: (known.quota.domain, known.quota.rule, known.quota.key))
     response = region_pb2.ExplainResponse(
@@ -69,6 +72,7 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
         ],
         quotas_left_out=max(0, len(wanted) - QUOTAS_MAX),
         edges=[_edge(authority, session) for session in authority.edges],
+        most_refused=refused,
     )
     pairs = list(zip(wanted, response.quotas, strict=False))
     for known, state in pairs:

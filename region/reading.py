@@ -4,6 +4,7 @@ is used of it now, and when that is over (design 9).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from apportion.core.bounds import StoreKind, bound_of
@@ -94,6 +95,20 @@ def offered_of(authority: Authority) -> dict[int, int]:
         for identity, units in edge.demand.items():
             offered[identity] = offered.get(identity, 0) + units
     return offered
+
+
+def most_refused(authority: Authority, most: int) -> list[region_pb2.HeavyQuota]:
+    """The `most` quotas of which most was refused by the latest report of every edge, the heaviest first."""
+    units: Counter[Quota] = Counter()
+    errors: Counter[Quota] = Counter()
+    for edge in authority.edges.values():
+        for heavy in edge.most_refused:
+            units[heavy.quota] += heavy.units
+            errors[heavy.quota] += heavy.error
+    return [
+        region_pb2.HeavyQuota(domain=quota.domain, rule=quota.rule, key=quota.key, units=each, error=errors[quota])
+        for quota, each in units.most_common(most)
+    ]
 
 
 def describe(

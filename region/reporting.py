@@ -63,6 +63,7 @@ def _demand(authority: Authority, edge: EdgeSession, message: Report) -> list[Co
     """Pass a report's demand to every allocator, standbys too; remember it for reading back."""
     edge.last_report = message.epoch
     edge.degraded += message.degraded
+    edge.most_refused = message.most_refused
     quotas = [edge.names.get(identity) for identity in message.demand_ids.tolist()]
     known = [authority.table.find(quota, authority.epoch) if quota is not None else None for quota in quotas]
     kept = np.array([found is not None for found in known], np.bool_)

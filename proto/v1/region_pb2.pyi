@@ -575,6 +575,7 @@ class Report(_message.Message):
     DEGRADED_FIELD_NUMBER: _builtins.int
     SPENT_DEGRADED_FIELD_NUMBER: _builtins.int
     OVER_THRESHOLD_FIELD_NUMBER: _builtins.int
+    MOST_REFUSED_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number of the report; a repetition has the same one."""
     epoch: _builtins.int
@@ -609,6 +610,12 @@ class Report(_message.Message):
     def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotaName]:
         """Names that are declared with this message; none = every id is known already."""
 
+    @_builtins.property
+    def most_refused(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeavyQuota]:
+        """Quotas of which most was refused in the epoch, the heaviest first, at most 20; no more than a part of them are
+        among the demand. None = nothing was refused.
+        """
+
     def __init__(
         self,
         *,
@@ -624,14 +631,53 @@ class Report(_message.Message):
         degraded: _builtins.int = ...,
         spent_degraded: _builtins.bytes = ...,
         over_threshold: _builtins.bytes = ...,
+        most_refused: _abc.Iterable[Global___HeavyQuota] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crossings", b"crossings", "degraded", b"degraded", "demand", b"demand", "demand_ids", b"demand_ids", "epoch", b"epoch", "names", b"names", "number", b"number", "over_threshold", b"over_threshold", "spent", b"spent", "spent_degraded", b"spent_degraded", "spent_epoch", b"spent_epoch", "spent_ids", b"spent_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crossings", b"crossings", "degraded", b"degraded", "demand", b"demand", "demand_ids", b"demand_ids", "epoch", b"epoch", "most_refused", b"most_refused", "names", b"names", "number", b"number", "over_threshold", b"over_threshold", "spent", b"spent", "spent_degraded", b"spent_degraded", "spent_epoch", b"spent_epoch", "spent_ids", b"spent_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Report: _TypeAlias = Report  # noqa: Y015
+
+@_typing.final
+class HeavyQuota(_message.Message):
+    """A quota of which much was refused, counted by Space-Saving: its count is never too low."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    UNITS_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    domain: _builtins.str
+    """Domain of the rule, at most 1024 bytes of UTF-8."""
+    rule: _builtins.str
+    """Name of the rule, at most 1024 bytes of UTF-8."""
+    key: _builtins.bytes
+    """The key, as QuotaName has it."""
+    units: _builtins.int
+    """Units that were refused at most; a cost that can never be admitted counts as the largest that can, at least 1."""
+    error: _builtins.int
+    """By how much `units` may be too high."""
+    def __init__(
+        self,
+        *,
+        domain: _builtins.str = ...,
+        rule: _builtins.str = ...,
+        key: _builtins.bytes = ...,
+        units: _builtins.int = ...,
+        error: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "error", b"error", "key", b"key", "rule", b"rule", "units", b"units"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeavyQuota: _TypeAlias = HeavyQuota  # noqa: Y015
 
 @_typing.final
 class Return(_message.Message):
@@ -1533,6 +1579,7 @@ class ExplainResponse(_message.Message):
     RULES_REJECTED_FIELD_NUMBER: _builtins.int
     REJECTED_FILES_FIELD_NUMBER: _builtins.int
     OVERRIDES_FIELD_NUMBER: _builtins.int
+    MOST_REFUSED_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     """The epoch now."""
     rules_version: _builtins.int
@@ -1569,6 +1616,10 @@ class ExplainResponse(_message.Message):
     def overrides(self) -> _containers.RepeatedCompositeFieldContainer[Global___Override]:
         """What an operator laid over the rules and has not ended, in the order in which it was laid; none = nothing."""
 
+    @_builtins.property
+    def most_refused(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeavyQuota]:
+        """With `heaviest`: so many quotas of which most was refused, by the latest report of every edge; the heaviest first."""
+
     def __init__(
         self,
         *,
@@ -1583,10 +1634,11 @@ class ExplainResponse(_message.Message):
         rules_rejected: _builtins.str = ...,
         rejected_files: _abc.Iterable[_builtins.str] | None = ...,
         overrides: _abc.Iterable[Global___Override] | None = ...,
+        most_refused: _abc.Iterable[Global___HeavyQuota] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["register", b"register"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["edges", b"edges", "epoch", b"epoch", "overrides", b"overrides", "quotas", b"quotas", "quotas_left_out", b"quotas_left_out", "register", b"register", "rejected_files", b"rejected_files", "replica", b"replica", "rules", b"rules", "rules_rejected", b"rules_rejected", "rules_version", b"rules_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["edges", b"edges", "epoch", b"epoch", "most_refused", b"most_refused", "overrides", b"overrides", "quotas", b"quotas", "quotas_left_out", b"quotas_left_out", "register", b"register", "rejected_files", b"rejected_files", "replica", b"replica", "rules", b"rules", "rules_rejected", b"rules_rejected", "rules_version", b"rules_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

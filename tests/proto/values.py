@@ -64,6 +64,10 @@ def reports(draw: st.DrawFn) -> m.Report:
         draw(u63),
         column_of_units([draw(u53) for _ in spent] if draw(st.booleans()) else []),
         column_of_units([draw(u53) for _ in demand[0]] if draw(st.booleans()) else []),
+        tuple(
+            m.HeavyQuota(quota, units, units // 2)
+            for quota, units in draw(st.lists(st.tuples(quotas, u53), max_size=3))
+        ),
     )
 
 

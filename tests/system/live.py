@@ -86,11 +86,13 @@ class System:
         arguments = edge_arguments(name, self.address, self.doors[name])
         return await self._started.start(f"edge {name}", *arguments, "--state", state)
 
-    async def explain(self) -> region_pb2.ExplainResponse:
+    async def explain(self, request: region_pb2.ExplainRequest | None = None) -> region_pb2.ExplainResponse:
         """What the region says."""
         async with grpc.aio.insecure_channel(self.address) as channel:
             stub: Any = region_pb2_grpc.RegionStub(channel)
-            said: region_pb2.ExplainResponse = await stub.Explain(region_pb2.ExplainRequest(), timeout=BOUND_S)
+            said: region_pb2.ExplainResponse = await stub.Explain(
+                request or region_pb2.ExplainRequest(), timeout=BOUND_S
+            )
             return said
 
     async def until(self, fits: Callable[[region_pb2.ExplainResponse], bool]) -> region_pb2.ExplainResponse:

@@ -11,7 +11,9 @@ import aiohttp
 import pytest
 
 from apportion.commands.demonstration.running import serving
-from tests.system.live import EDGES, System, acknowledged, system
+from apportion.core.key import encode_key
+from apportion.proto.v1 import region_pb2
+from tests.system.live import BOUND_S, EDGES, System, acknowledged, system
 from tests.system.test_reading_back import explained, run
 
 
@@ -34,6 +36,19 @@ async def metrics(whole: System) -> str:
         return await answer.text()
 
 
+async def until_refusals_are_told(whole: System) -> None:
+    """Ask both edges until the region says that of the blocked quota most is refused."""
+    async with asyncio.timeout(BOUND_S):
+        while True:
+            for edge in EDGES:
+                await whole.decide(edge, "search")
+            said = await whole.explain(region_pb2.ExplainRequest(heaviest=5))
+            if [(each.rule, each.key, each.error) for each in said.most_refused] == [
+                ("search", encode_key(["search"]), 0)
+            ]:
+                return
+
+
 @pytest.mark.asyncio
 async def test_a_block_is_everywhere_within_two_seconds_outlives_the_region_and_ends_by_itself(tmp_path: Path) -> None:
     """Proved by acknowledged versions; an edge that starts while the region is away has it from its disk."""
@@ -54,6 +69,7 @@ async def test_a_block_is_everywhere_within_two_seconds_outlives_the_region_and_
         assert "search api=search: at most 0/s (abuse; ops)" in told["lowered_by"][0]
         _, out, _ = await run("top", "--region", whole.address, "--count", "1")
         assert "! override: search api=search: at most 0/s for " in out
+        await until_refusals_are_told(whole)
         assert 'apportion_overrides{domain="api",effect="block",rule="search"} 1.0' in await metrics(whole)
 
         whole.region.kill()
