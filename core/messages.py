@@ -13,6 +13,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from apportion.core.space_saving import Counted
+
 Ids = npt.NDArray[np.uint32]
 Units = npt.NDArray[np.uint64]
 
@@ -94,9 +96,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """First message of an edge. `incarnation` is random at the edge's start; `epoch` the highest it has seen, 0 if
-    none.
-    """
+    """First message of an edge. `incarnation` is random at its start; `epoch` the highest it has seen, 0 if none."""
 
     edge: str
     location: str
@@ -135,22 +135,12 @@ class Acquire:
 
 
 @dataclass(frozen=True, slots=True)
-class HeavyQuota:
-    """A quota of which much was refused: between `units - error` and `units`."""
-
-    quota: Quota
-    units: int
-    error: int
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """What an edge did in `epoch`, sent until acknowledged. Every row is one quota.
 
     `demand_*`: offered cost that no other rule refused. `spent_*`: units spent by label `spent_epoch`, which may be
     earlier than `epoch` for what settled late; only slices, borrowed units and degraded answers, never what the
     store decided. `spent_degraded`: units of `spent` that no slice or loan covered (design 4.1); no rows: none of any.
-    `most_refused`: the quotas of which most was refused, by any rule and wherever, those included that have no demand.
     """
 
     number: int
@@ -165,7 +155,7 @@ class Report:
     degraded: int = 0
     spent_degraded: Units = field(default_factory=no_units)
     over_threshold: Units = field(default_factory=no_units)  # of `demand`: refused at the edge, above a threshold
-    most_refused: tuple[HeavyQuota, ...] = ()
+    most_refused: tuple[Counted[Quota], ...] = ()  # by any rule, wherever; those too that have no demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,9 +346,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Governance:
-    """Region to allocator, on attaching and each second: time, register, rules version, who is attached to this
-    replica.
-    """
+    """Region to allocator, on attaching and each second: time, register, rules version, who is attached here."""
 
     tick: Tick
     register: Register

@@ -15,9 +15,9 @@ import numpy as np
 
 from apportion.core.key import encode_key
 from apportion.core.limit import EPOCH_NS
-from apportion.core.messages import HeavyQuota, Ids, Quota, Report, Units
+from apportion.core.messages import Ids, Quota, Report, Units
 from apportion.core.request import Application
-from apportion.core.space_saving import SpaceSaving
+from apportion.core.space_saving import Counted, SpaceSaving
 from apportion.edge.holding import Holding
 from apportion.edge.holdings import Key as RuleKey
 from apportion.edge.holdings import declare
@@ -55,7 +55,7 @@ class Pending:
     crossings: int
     degraded: int
     over_threshold: tuple[int, ...] = ()
-    most_refused: tuple[HeavyQuota, ...] = ()
+    most_refused: tuple[Counted[Quota], ...] = ()
     sent_ns: int | None = None
 
 
@@ -213,9 +213,9 @@ def encode(pending: Pending, stream: int) -> Report:
     )
 
 
-def _heaviest(refused: SpaceSaving[RuleKey]) -> tuple[HeavyQuota, ...]:
+def _heaviest(refused: SpaceSaving[RuleKey]) -> tuple[Counted[Quota], ...]:
     return tuple(
-        HeavyQuota(Quota(domain, rule, encode_key(key)), counted.units, counted.error)
+        Counted(Quota(domain, rule, encode_key(key)), counted.units, counted.error)
         for counted in refused.heaviest(HEAVY_MAX)
         for domain, rule, key in (counted.key,)
     )

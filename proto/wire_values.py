@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from apportion.core.errors import ProtocolError
-from apportion.core.messages import EpochKind, EpochMark, HeavyQuota, Quota, QuotaName, Refused, Register, Rules, Tick
+from apportion.core.messages import EpochKind, EpochMark, Quota, QuotaName, Refused, Register, Rules, Tick
+from apportion.core.space_saving import Counted
 from apportion.proto.v1 import region_pb2
 from apportion.proto.wire_columns import check_count, check_number, check_text
 from apportion.proto.wire_limits import (
@@ -58,26 +59,26 @@ def _name_from_wire(name: region_pb2.QuotaName, field: str) -> QuotaName:
     return QuotaName(name.id, Quota(name.domain, name.rule, name.key))
 
 
-def heavy_to_wire(heavy: Sequence[HeavyQuota]) -> Iterable[region_pb2.HeavyQuota]:
+def heavy_to_wire(heavy: Sequence[Counted[Quota]]) -> Iterable[region_pb2.HeavyQuota]:
     """Quotas of which much was refused."""
     assert len(heavy) <= HEAVY_MAX, "whoever counts them says no more"
     for each in heavy:
-        quota, units, error = each.quota, min(each.units, UNITS_MAX), min(each.error, UNITS_MAX)
+        quota, units, error = each.key, min(each.units, UNITS_MAX), min(each.error, UNITS_MAX)
         yield region_pb2.HeavyQuota(domain=quota.domain, rule=quota.rule, key=quota.key, units=units, error=error)
 
 
-def heavy_from_wire(heavy: Sequence[region_pb2.HeavyQuota], field: str) -> tuple[HeavyQuota, ...]:
+def heavy_from_wire(heavy: Sequence[region_pb2.HeavyQuota], field: str) -> tuple[Counted[Quota], ...]:
     """Quotas of which much was refused."""
     check_count(len(heavy), field, HEAVY_MAX)
     return tuple(_heavy_from_wire(each, field) for each in heavy)
 
 
-def _heavy_from_wire(heavy: region_pb2.HeavyQuota, field: str) -> HeavyQuota:
+def _heavy_from_wire(heavy: region_pb2.HeavyQuota, field: str) -> Counted[Quota]:
     check_text(heavy.domain, f"{field}.domain", NAME_BYTES_MAX)
     check_text(heavy.rule, f"{field}.rule", NAME_BYTES_MAX)
     _check_key(heavy.key, f"{field}.key")
     units = check_number(heavy.units, f"{field}.units", UNITS_MAX)
-    return HeavyQuota(
+    return Counted(
         Quota(heavy.domain, heavy.rule, heavy.key), units, check_number(heavy.error, f"{field}.error", units)
     )
 

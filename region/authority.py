@@ -79,6 +79,8 @@ class Authority:
         self.edges: dict[int, EdgeSession] = {}
         self.allocators: dict[int, AllocatorSession] = {}
         self.epoch = 0
+        self.lost_epoch: int | None = None  # in which a store began that had no record of what edges had seen before
+        self._began = register.anchor_epoch if not register.highest else None
         self._superseded: dict[int, None] = {}
         self.requests = 0
         self.rollups: dict[int, tuple[int, int]] = {}
@@ -224,6 +226,8 @@ class Authority:
         edges_max = self.ruleset.edges_max
         if edges_max is not None and len(self.edges) >= edges_max:
             return commands + refuse(session, f"edges_max is {edges_max} and as many are attached", retry=True)
+        if self._began is not None and 0 < hello.epoch < self._began:
+            self.lost_epoch = self._began
         edge = EdgeSession(session, hello)
         edge.last_report = max(
             0, self.epoch - EPOCHS_KEPT

@@ -16,6 +16,7 @@ from apportion.region.plans import HeldPlan
 from apportion.region.quotas import KnownQuota
 from apportion.region.reading import (
     ASKED_MAX,
+    STATE_TO_WIRE,
     asked_for,
     bound_units,
     describe,
@@ -27,6 +28,7 @@ from apportion.region.reading import (
     tell_used,
 )
 from apportion.region.region import Region
+from apportion.region.states import state_of
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
 from apportion.region.sums import RuleSum
 from apportion.region.thresholds import refused_with_room
@@ -112,7 +114,7 @@ def _tell_rules(region: Region, response: region_pb2.ExplainResponse, offered: d
             told.limit_units, told.limit_period_ns = limit.units, limit.period_ns
         if bound is not None:
             told.bound = bound
-        told.state = region_pb2.RULE_STATE_EXACT if bound == 0 else region_pb2.RULE_STATE_BOUNDED
+        told.state = STATE_TO_WIRE[state_of(authority, rule, bound, region.sums.rules)[0]]
 
 
 def _fits(known: KnownQuota, request: region_pb2.ExplainRequest) -> bool:

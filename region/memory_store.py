@@ -9,7 +9,7 @@ from apportion.core.errors import StoreError
 from apportion.core.messages import Register
 from apportion.region.buckets import BUCKETS_MAX, Buckets
 from apportion.region.reports import Reports
-from apportion.region.store import Anchor, Charges, ChargesAnswer, RollupRow
+from apportion.region.store import Anchor, Charges, ChargesAnswer, Counters, RollupRow
 
 
 class MemoryStore:
@@ -52,6 +52,9 @@ class MemoryStore:
     def now_ns(self) -> int:
         """Wall clock at `open` plus monotonic time since."""
         return self._monotonic_ns() + self._offset_ns
+
+    def counters(self) -> Counters:
+        return self._buckets.counters()
 
     async def consume(self, groups: tuple[Charges, ...], anchor: Anchor) -> tuple[ChargesAnswer, ...]:
         """Decide at once; nothing here waits, so no other call can come between."""

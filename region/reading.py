@@ -21,11 +21,19 @@ from apportion.region.operator import until_text
 from apportion.region.quotas import KnownQuota
 from apportion.region.region import Region
 from apportion.region.sqlite_store import SqliteStore
+from apportion.region.states import State, losses_of, state_of
 from apportion.region.store import Anchor, Charge, Charged, Charges
 from apportion.region.versions import Limited
 
 UNKNOWN_ID = 2**32 - 1
 """In place of an id: a quota that nobody has asked for yet."""
+
+STATE_TO_WIRE = {
+    State.EXACT: region_pb2.RULE_STATE_EXACT,
+    State.BOUNDED: region_pb2.RULE_STATE_BOUNDED,
+    State.ADVISORY: region_pb2.RULE_STATE_ADVISORY,
+    State.DEGRADED: region_pb2.RULE_STATE_DEGRADED,
+}
 
 ASKED_MAX = 100
 """Quotas whose buckets the store is asked about; of more the answer does not say what is used."""
@@ -103,8 +111,8 @@ def most_refused(authority: Authority, most: int) -> list[region_pb2.HeavyQuota]
     errors: Counter[Quota] = Counter()
     for edge in authority.edges.values():
         for heavy in edge.most_refused:
-            units[heavy.quota] += heavy.units
-            errors[heavy.quota] += heavy.error
+            units[heavy.key] += heavy.units
+            errors[heavy.key] += heavy.error
     return [
         region_pb2.HeavyQuota(domain=quota.domain, rule=quota.rule, key=quota.key, units=each, error=errors[quota])
         for quota, each in units.most_common(most)
@@ -122,6 +130,7 @@ def describe(
     state.offered = offered
     told = max((edge.demand_epoch for edge in authority.edges.values()), default=0)
     state.refused = max(0, offered - admitted.get(told, 0))
+    state.losses.extend(losses_of(authority, rule, known.limit))
     state.lowered_by.extend(_lowered_by(region, known))
 
 
@@ -144,7 +153,8 @@ def _tell_bound(region: Region, rule: Rule, state: region_pb2.QuotaState) -> Non
     if bound.units is not None:
         state.bound = bound.units
     state.bound_reason = bound.sentence
-    state.state = region_pb2.RULE_STATE_EXACT if bound.units == 0 else region_pb2.RULE_STATE_BOUNDED
+    now, state.state_reason = state_of(region.authority, rule, bound.units, region.sums.rules)
+    state.state = STATE_TO_WIRE[now]
 
 
 def bound_units(region: Region, rule: Rule) -> int | None:

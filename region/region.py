@@ -245,7 +245,8 @@ class Region:
                 log.error("store_failed", operation="rolled_up", reason=str(error))
                 continue
             for each in range(first, label + 1):
-                for note in self.sums.judge(each, rows, len(self.authority.edges)):
+                refused = self.authority.over_threshold.under(each)
+                for note in self.sums.judge(each, rows, len(self.authority.edges), refused):
                     self._perform(note)
 
     async def _poll(self) -> None:

@@ -44,6 +44,10 @@ def take_report(authority: Authority, edge: EdgeSession, message: Report) -> lis
             commands.append(Note("warning", "report_row_left_out", left_out))
             continue
         rows.append(RollupRow(known.store_key, label, units))
+        if degraded:
+            totals = authority.desk.totals[quota.domain, quota.rule]
+            totals.degraded += degraded
+            totals.degraded_epoch = max(totals.degraded_epoch, label)
         issued = rights(known.rule, authority.ledger.issued_to(label, edge.incarnation, known.id))
         if units - degraded > issued and label > forgotten:
             fields = (("edge", edge.hello.edge), ("rule", known.quota.rule), ("epoch", label))
@@ -75,6 +79,7 @@ def _demand(authority: Authority, edge: EdgeSession, message: Report) -> list[Co
         for refused, cost in zip(known, message.over_threshold.tolist(), strict=True):
             if refused is not None and cost:
                 authority.over_threshold.add(message.epoch, refused.store_key, cost)
+                authority.desk.totals[refused.quota.domain, refused.quota.rule].refused_at_edge += cost
     edge.demand, edge.demand_epoch = dict(zip(ids.tolist(), units.tolist(), strict=True)), message.epoch
     rows = for_leader([found for found in known if found is not None], units, authority.lending.plans)
     ids, units = ids[rows], units[rows]

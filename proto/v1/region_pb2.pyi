@@ -1677,6 +1677,8 @@ class QuotaState(_message.Message):
     RULES_VERSION_FIELD_NUMBER: _builtins.int
     REFUSED_AT_EDGES_FIELD_NUMBER: _builtins.int
     REFUSED_WITH_ROOM_FIELD_NUMBER: _builtins.int
+    STATE_REASON_FIELD_NUMBER: _builtins.int
+    LOSSES_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """Domain of the rule."""
     rule: _builtins.str
@@ -1733,6 +1735,8 @@ class QuotaState(_message.Message):
     """Of these, units that the quota could still have admitted when their labels ended, by the region's own sum: the most
     that refusing at the edge has cost.
     """
+    state_reason: _builtins.str
+    """Why `state` is degraded or advisory, for a person; empty = it is neither."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___EpochState]:
         """The epochs asked for, ascending, the present one last; an epoch that is not known is left out."""
@@ -1748,6 +1752,12 @@ class QuotaState(_message.Message):
     @_builtins.property
     def lowered_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What lowered the quota below the rule's limit, for a person, each; none = nothing did."""
+
+    @_builtins.property
+    def losses(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What the quota's counters have lost that would still count against its limit now, for a person, each; none =
+        nothing.
+        """
 
     def __init__(
         self,
@@ -1779,10 +1789,12 @@ class QuotaState(_message.Message):
         rules_version: _builtins.int = ...,
         refused_at_edges: _builtins.int = ...,
         refused_with_room: _builtins.int = ...,
+        state_reason: _builtins.str = ...,
+        losses: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "resets_after_ns", b"resets_after_ns", "used", b"used"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "bound_reason", b"bound_reason", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_dimensions", b"key_dimensions", "key_text", b"key_text", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "lowered_by", b"lowered_by", "offered", b"offered", "quota_units", b"quota_units", "refused", b"refused", "refused_at_edges", b"refused_at_edges", "refused_with_room", b"refused_with_room", "reset_reason", b"reset_reason", "resets_after_ns", b"resets_after_ns", "rule", b"rule", "rules_version", b"rules_version", "state", b"state", "used", b"used", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "bound_reason", b"bound_reason", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_dimensions", b"key_dimensions", "key_text", b"key_text", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "losses", b"losses", "lowered_by", b"lowered_by", "offered", b"offered", "quota_units", b"quota_units", "refused", b"refused", "refused_at_edges", b"refused_at_edges", "refused_with_room", b"refused_with_room", "reset_reason", b"reset_reason", "resets_after_ns", b"resets_after_ns", "rule", b"rule", "rules_version", b"rules_version", "state", b"state", "state_reason", b"state_reason", "used", b"used", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__above_quota: _TypeAlias = _typing.Literal["above_quota"]  # noqa: Y015
     _WhichOneofArgType__above_quota: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota"]  # noqa: Y015

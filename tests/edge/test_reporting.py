@@ -3,7 +3,8 @@
 import pytest
 
 from apportion.core.limit import EPOCH_NS, RateLimit
-from apportion.core.messages import GroupAnswer, HeavyQuota, Report
+from apportion.core.messages import GroupAnswer, Report
+from apportion.core.space_saving import Counted
 from apportion.edge.holding import Holding
 from apportion.edge.reporting import UNACKNOWLEDGED_MAX, Reports, encode
 from tests.edge.by_hand import attached, needs, over, quota, rule
@@ -143,9 +144,9 @@ def test_a_report_says_of_which_quotas_most_was_refused_and_the_next_starts_anew
     reports.close(8)
     first, second = (encode(pending, 1) for pending in reports.to_send(0))
     assert first.most_refused == (
-        HeavyQuota(quota("lease", "b"), 50, 0),
-        HeavyQuota(quota("lease"), 7, 0),
-        HeavyQuota(quota("zero"), 2, 0),
+        Counted(quota("lease", "b"), 50, 0),
+        Counted(quota("lease"), 7, 0),
+        Counted(quota("zero"), 2, 0),
     )
     assert second.most_refused == ()
 
@@ -162,7 +163,7 @@ def test_of_more_quotas_than_can_be_counted_the_heaviest_are_told() -> None:
     (pending,) = reports.to_send(0)
     assert len(pending.most_refused) == 20
     heavy = pending.most_refused[0]
-    assert heavy.quota == quota("zero", "heavy")
+    assert heavy.key == quota("zero", "heavy")
     assert heavy.units - heavy.error <= 100 <= heavy.units
     assert heavy.error <= 1_100 // 256
 
@@ -178,4 +179,4 @@ def test_an_agent_counts_what_each_rule_refused_and_no_peek() -> None:
     assert not edge.decisions()[ticket].allowed
     edge.poll(1001)
     told = edge.last(Report).most_refused
-    assert told == (HeavyQuota(quota("exact"), 4, 0), HeavyQuota(quota("zero"), 3, 0))
+    assert told == (Counted(quota("exact"), 4, 0), Counted(quota("zero"), 3, 0))

@@ -51,7 +51,7 @@ def test_every_enum_begins_with_unspecified(file: FileDescriptor) -> None:
         assert [value.name for value in enum.values if not value.name.startswith(prefix)] == []
 
 
-COLUMNAR = {"Acquire", "AcquireAnswer", "QuotaName", "HeavyQuota"}
+COLUMNAR = {"Acquire", "AcquireAnswer", "QuotaName"}
 NOT_SENT = {"Quota", "Member", "Group", "MemberAnswer", "GroupAnswer", "Lent", "EpochKind", "Outcome"}
 
 
