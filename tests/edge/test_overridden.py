@@ -22,11 +22,11 @@ rules:
   - {name: each, match: {c: "*"}, key: [c], limit: {rate: 60/s}, enforce: edge, at_each_edge: 20/s, wrong_costs: noise}
   - {name: exact, match: {e: "*"}, key: [e], limit: {rate: 40/s}, enforce: region, when_unavailable: [allow]}
   - {name: free, match: {n: "*"}, key: [n], limit: {unlimited: true}}
-  - {name: lease, match: {l: "*"}, key: [l], limit: {rate: 100/s}, enforce: lease,
+  - {name: leased, match: {l: "*"}, key: [l], limit: {rate: 100/s}, enforce: lease,
      when_unavailable: [allow]}
   - {name: spread, match: {r: "*"}, key: [r], limit: {rate: 160/s}, enforce: edge, slack: 10%, wrong_costs: noise}
 """
-MODES = ("both", "each", "exact", "free", "lease", "spread")
+MODES = ("both", "each", "exact", "free", "leased", "spread")
 
 
 def under(*laid: Override) -> ByHand:
@@ -83,11 +83,11 @@ def test_break_glass_lets_everything_pass_and_says_what_it_would_have_refused(na
 
 def test_what_an_edge_keeps_on_disk_has_the_overrides() -> None:
     """So its next process has them, also while the region is away."""
-    edge = under(block("lease"))
+    edge = under(block("leased"))
     kept = edge.agent.keep(edge.now_ns)
     assert kept is not None
     again, _ = decode(kept_bytes(kept, {}), "edge-1")
     assert again.rules == kept.rules
     later = ByHand()
     later.agent.boot(again, load(again.rules), later.now_ns)
-    assert not later.ask(need(later, "lease")).allowed
+    assert not later.ask(need(later, "leased")).allowed
