@@ -27,7 +27,7 @@ from apportion.region.store import Store
 log = structlog.get_logger("apportion.region")
 
 LASTING_NS_MAX = 31 * 86_400 * 1_000_000_000
-"""An override is for a while; what is to stay belongs into the rules file."""
+TOO_LONG = "--for is at most 31d: an override is for a while; write what is to stay into the rules file"
 
 WORDS_MAX = 500
 """Characters of `why` and of `who`: they go to every edge."""
@@ -149,7 +149,7 @@ def checked(ruleset: RuleSet, wanted: Override, now_ns: int) -> Override:
         if not words.strip() or len(words) > WORDS_MAX or not words.isprintable():
             raise InputError(f"{name} is a text of 1 to {WORDS_MAX} printable characters, for the audit line")
     if not now_ns < wanted.until_ns <= now_ns + LASTING_NS_MAX:
-        raise InputError("--for is at most 31d: an override is for a while; write what is to stay into the rules file")
+        raise InputError(TOO_LONG)
     if (wanted.rate is not None) is wanted.shadow:
         raise InputError("give one of --rate and --shadow: a lower number, or a rule that refuses nobody")
     for name, value in wanted.key:

@@ -41,10 +41,11 @@ def decide(
 ) -> None:
     """Ask an edge whether a request may pass. Exit code 0: allowed, 1: refused, 3: the edge could not be reached.
 
+    \b
     Examples:
         apportion decide --edge 127.0.0.1:8081 tenant=contoso api=search --cost 3
         apportion decide --edge 127.0.0.1:8081 tenant=contoso --cost requests=1 --cost tokens=350
-    """
+    """  # noqa: D301  (the mark has the lines stay as they are)
     request = question(parse_dimensions(dimensions), parse_costs(cost or []), domain)
     answer = ask(check_address(edge), request, peek)
     decision = from_response(answer, domain)

@@ -19,6 +19,7 @@ from apportion.core.quantities import parse_duration, parse_rate
 from apportion.listening import check_address
 from apportion.process import told_plainly
 from apportion.proto.v1 import region_pb2
+from apportion.region.operator import LASTING_NS_MAX, TOO_LONG
 
 WAIT_S = 3.0
 """A change is in force on every edge within 2 seconds; after this it is said which have not acknowledged it."""
@@ -30,7 +31,7 @@ POLL_S = 0.1
 def override(
     region: Annotated[str, typer.Option(envvar="APPORTION_REGION", metavar="ADDR", help="A region replica.")],
     rule: Annotated[
-        str | None, typer.Argument(metavar="RULE|'*'", help="Name of a rule, or '*': every rule. None: list.")
+        str | None, typer.Argument(metavar="RULE|'*'", help="Name of a rule, or '*': every rule. Without one: list.")
     ] = None,
     dimensions: Annotated[
         list[str] | None,
@@ -57,12 +58,13 @@ def override(
 
     Exit codes: 0 done; 2 the override is wrong, and nothing was changed; 3 the region could not be reached.
 
+    \b
     Examples:
         apportion override --region 127.0.0.1:7000 tenant-requests tenant=contoso --rate 0/s --for 1h --why abuse
         apportion override --region 127.0.0.1:7000 '*' --shadow --for 15m --why "refusing everybody, INC-42"
         apportion override --region 127.0.0.1:7000 tenant-requests tenant=contoso --clear
         apportion override --region 127.0.0.1:7000
-    """
+    """  # noqa: D301  (the mark has the lines stay as they are)
     address = check_address(region)
     if rule is None:
         if rate is not None or shadow or lasting is not None or clear:
@@ -91,11 +93,12 @@ def _filled(meant: region_pb2.Override, rate: str | None, shadow: bool, lasting:
     if not meant.why.strip():
         raise InputError("--why is missing: say why, for the audit line")
     try:
-        meant.left_ns = parse_duration(lasting)
+        lasting_ns = parse_duration(lasting)
     except ValueError as error:
         raise InputError(f"--for: {error}") from None
-    except OverflowError:
-        raise InputError(f"--for {lasting} is at most 31d") from None
+    if lasting_ns > LASTING_NS_MAX:
+        raise InputError(TOO_LONG)
+    meant.left_ns = lasting_ns
     meant.shadow = shadow
     if rate is not None:
         try:
