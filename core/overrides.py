@@ -9,6 +9,7 @@ passed over.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -25,6 +26,12 @@ TEXT = "/overrides"
 
 ALL_RULES = "*"
 """In the place of a rule's name: every rule whose key has the dimensions."""
+
+Target = tuple[str, str, tuple[tuple[str, str], ...]]
+"""Domain, rule and key that an override is laid over."""
+
+PLAN_MARK = "\n"
+"""In the `plan` of a rule under an override, before what it does: the name of a plan is printable."""
 
 OVERRIDES_MAX = 1_000
 """At a time, of all rules: each is read again by every edge whenever one changes."""
@@ -62,7 +69,7 @@ class Override:
     who: str
 
     @property
-    def target(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+    def target(self) -> Target:
         """What it is laid over; there is one override for each."""
         return self.domain, self.rule, self.key
 
@@ -106,14 +113,37 @@ def _decoded(fields: dict[str, Any]) -> Override:
 
 def overlaid(domains: Mapping[str, Domain], overrides: Sequence[Override]) -> dict[str, Domain]:
     """The domains as they are under the overrides."""
+    named = _by_rule(overrides)
     return {
-        name: replace(domain, rules=tuple(_overlaid(rule, overrides) for rule in domain.rules))
+        name: replace(domain, rules=tuple(_overlaid(rule, _covering(rule, named)) for rule in domain.rules))
         for name, domain in domains.items()
     }
 
 
-def _overlaid(rule: Rule, overrides: Sequence[Override]) -> Rule:
-    laid = [each for each in overrides if each.covers(rule)]
+def coverage(domains: Mapping[str, Domain], overrides: Sequence[Override]) -> Counter[Target]:
+    """Over how many rules each is laid; those over none are left out."""
+    named = _by_rule(overrides)
+    rules = (rule for domain in domains.values() for rule in domain.rules)
+    return Counter(each.target for rule in rules for each in _covering(rule, named))
+
+
+def is_overridden(rule: Rule) -> bool:
+    """Whether an override made this rule, of those that a rule by key can be, another than the file has."""
+    return PLAN_MARK in rule.plan
+
+
+def _by_rule(overrides: Sequence[Override]) -> dict[str, list[Override]]:
+    named: dict[str, list[Override]] = {}
+    for each in overrides:
+        named.setdefault(each.rule, []).append(each)
+    return named
+
+
+def _covering(rule: Rule, named: Mapping[str, list[Override]]) -> list[Override]:
+    return [each for name in (rule.name, ALL_RULES) for each in named.get(name, ()) if each.covers(rule)]
+
+
+def _overlaid(rule: Rule, laid: Sequence[Override]) -> Rule:
     if not laid:
         return rule
     rates = {each.rate for each in laid if each.rate is not None}
@@ -171,8 +201,10 @@ def _variant(rule: Rule, rate: Rate | None, shadow: bool) -> Rule:
     lower = rule if rate is None else _lowered(rule, rate)
     if lower is rule and not (shadow and not rule.shadow):
         return rule
-    # A name that no plan has, for whoever keeps something by plan.
-    return replace(lower, shadow=rule.shadow or shadow, plan=f"{rule.plan}\n{rate}{' shadow' if shadow else ''}")
+    # A name of its own, for whoever keeps something by plan.
+    return replace(
+        lower, shadow=rule.shadow or shadow, plan=f"{rule.plan}{PLAN_MARK}{rate or ''}{' shadow' if shadow else ''}"
+    )
 
 
 def _lowered(rule: Rule, rate: Rate) -> Rule:

@@ -28,7 +28,7 @@ from apportion.region.reading import (
     tell_used,
 )
 from apportion.region.region import Region
-from apportion.region.states import state_of
+from apportion.region.states import States
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
 from apportion.region.sums import RuleSum
 from apportion.region.thresholds import refused_with_room
@@ -92,6 +92,7 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
 def _tell_rules(region: Region, response: region_pb2.ExplainResponse, offered: dict[int, int]) -> None:
     """Every rule, with its totals."""
     authority = region.authority
+    states = States(authority, region.sums.rules)
     latest: dict[tuple[str, str], int] = defaultdict(int)
     for identity, units in offered.items():
         known = authority.table.by_id(identity)
@@ -114,7 +115,7 @@ def _tell_rules(region: Region, response: region_pb2.ExplainResponse, offered: d
             told.limit_units, told.limit_period_ns = limit.units, limit.period_ns
         if bound is not None:
             told.bound = bound
-        told.state = STATE_TO_WIRE[state_of(authority, rule, bound, region.sums.rules)[0]]
+        told.state = STATE_TO_WIRE[states.of(rule, bound)[0]]
 
 
 def _fits(known: KnownQuota, request: region_pb2.ExplainRequest) -> bool:

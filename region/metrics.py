@@ -14,7 +14,7 @@ from apportion.core.overrides import Override
 from apportion.region.desk import Totals
 from apportion.region.reading import bound_units
 from apportion.region.region import Region
-from apportion.region.states import State, state_of
+from apportion.region.states import State, States
 from apportion.region.sums import RuleSum
 
 RULE = ("domain", "rule")
@@ -61,6 +61,7 @@ def _rule_metrics(region: Region) -> Iterator[Metric]:
     )
     state = GaugeMetricFamily("apportion_rule_state", "1 for the state that the rule is in.", labels=(*RULE, "state"))
     authority = region.authority
+    states = States(authority, region.sums.rules)
     for name, rule in authority.versions.effective.rules.items():
         totals, summed = authority.desk.totals.get(name, Totals()), region.sums.rules.get(name, RuleSum())
         for metric, value in zip(counted.values(), _counted(totals, summed), strict=True):
@@ -69,7 +70,7 @@ def _rule_metrics(region: Region) -> Iterator[Metric]:
         units = bound_units(region, rule)
         if units is not None:
             bound.add_metric(name, units)
-        now, _ = state_of(authority, rule, units, region.sums.rules)
+        now, _ = states.of(rule, units)
         for each in State:
             state.add_metric((*name, each.value), int(now is each))
     yield from (*counted.values(), bound, over, state)

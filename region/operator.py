@@ -7,9 +7,9 @@ on. An override ends at its time by the store's clock, also if the region was aw
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from difflib import get_close_matches
 
 import structlog
@@ -19,9 +19,10 @@ from apportion.core.key import VALUE_LITERAL_MAX
 from apportion.core.last_good import Texts
 from apportion.core.limit import Unlimited
 from apportion.core.messages import Rules
-from apportion.core.overrides import ALL_RULES, OVERRIDES_MAX, TEXT, Override, decode, encode
+from apportion.core.overrides import ALL_RULES, OVERRIDES_MAX, TEXT, Override, Target, coverage, decode, encode
 from apportion.core.rule import Rule, RuleSet
 from apportion.core.rules_file import parse_rules
+from apportion.region.lowering import until_text
 from apportion.region.store import Store
 
 log = structlog.get_logger("apportion.region")
@@ -48,6 +49,7 @@ class Operator:
         self._store = store
         self._adopt = adopt
         self._kept = ""
+        self._covered: Counter[Target] = Counter()
         self._changing = asyncio.Lock()
         self._not_before_ns = 0
 
@@ -64,6 +66,7 @@ class Operator:
         for each in kept:
             if each not in self.laid:
                 log.info("override_ended", **_told(each))
+        self._covered = coverage(self._ruleset.domains, self.laid)
         return await self._numbered(self.files, self._ruleset, self.laid)
 
     async def change_files(self, files: Texts, ruleset: RuleSet) -> int:
@@ -120,14 +123,14 @@ class Operator:
 
     def covered(self, override: Override) -> int:
         """Over how many rules it is laid now."""
-        return len(_covered(self._ruleset, override))
+        return self._covered[override.target]
 
     async def _put(self, files: Texts, ruleset: RuleSet, laid: tuple[Override, ...]) -> int:
         rules, effective = await self._numbered(files, ruleset, laid)
         text = encode(laid) if laid else ""
         if text != self._kept:
             await self._store.keep_overrides(text)
-        self._kept, self.laid = text, laid
+        self._kept, self.laid, self._covered = text, laid, coverage(ruleset.domains, laid)
         self._adopt(rules, effective)
         return rules.version
 
@@ -136,11 +139,6 @@ class Operator:
             files = (*files, (TEXT, encode(laid)))
             ruleset = await asyncio.to_thread(parse_rules, files)
         return Rules(await self._store.rules_version(ruleset.digest), files), ruleset
-
-
-def until_text(override: Override) -> str:
-    """When it ends by the store's clock, in UTC."""
-    return datetime.fromtimestamp(override.until_ns // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def checked(ruleset: RuleSet, wanted: Override, now_ns: int) -> Override:
@@ -177,7 +175,7 @@ def _checked_for_all(ruleset: RuleSet, wanted: Override) -> Override:
         raise InputError(f"there is no domain {wanted.domain!r}; the rules have {_listed(sorted(ruleset.domains))}")
     if wanted.rate is not None and not wanted.key:
         raise InputError("'*' without dimensions goes with --shadow only; name a rule, or the key that is meant")
-    if not _covered(ruleset, wanted):
+    if not coverage(ruleset.domains, (wanted,)):
         raise InputError(f"no rule has {_listed([name for name, _ in wanted.key])} in its key")
     return wanted
 
@@ -192,10 +190,6 @@ def _named(ruleset: RuleSet, domain: str, name: str) -> list[Rule]:
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there is {_listed(known[:20])}"
     raise InputError(f"there is no rule {name!r}{f' in the domain {domain!r}' if domain else ''}; {hint}")
-
-
-def _covered(ruleset: RuleSet, override: Override) -> list[Rule]:
-    return [rule for domain in ruleset.domains.values() for rule in domain.rules if override.covers(rule)]
 
 
 def _is_unlimited(rule: Rule) -> bool:

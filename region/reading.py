@@ -9,19 +9,18 @@ from collections.abc import Iterable
 
 from apportion.core.bounds import StoreKind, bound_of
 from apportion.core.errors import StoreError
-from apportion.core.key import decode_key, encode_key, encode_quota
+from apportion.core.key import encode_key, encode_quota
 from apportion.core.limit import RateLimit, ceil_div
 from apportion.core.messages import Quota
 from apportion.core.meter import Meter
-from apportion.core.overrides import Rate
 from apportion.core.rule import Rule
 from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
-from apportion.region.operator import until_text
+from apportion.region.lowering import lowered_by
 from apportion.region.quotas import KnownQuota
 from apportion.region.region import Region
 from apportion.region.sqlite_store import SqliteStore
-from apportion.region.states import State, losses_of, state_of
+from apportion.region.states import State, States, losses_of
 from apportion.region.store import Anchor, Charge, Charged, Charges
 from apportion.region.versions import Limited
 
@@ -131,21 +130,7 @@ def describe(
     told = max((edge.demand_epoch for edge in authority.edges.values()), default=0)
     state.refused = max(0, offered - admitted.get(told, 0))
     state.losses.extend(losses_of(authority, rule, known.limit))
-    state.lowered_by.extend(_lowered_by(region, known))
-
-
-def _lowered_by(region: Region, known: KnownQuota) -> list[str]:
-    """What lowered the quota, or took its teeth."""
-    key = decode_key(known.quota.key) or ()
-    now = Rate(known.limit.units, known.limit.period_ns)
-    found = [
-        f"the operator, until {until_text(each)}: {each}"
-        for each in region.operator.laid
-        if each.hits(known.rule, key) and not (each.rate is not None and now.below(each.rate))
-    ]
-    if known.limit.units == 0 and not found:
-        found.append("the rule's own rate of 0: nothing is admitted")
-    return found
+    state.lowered_by.extend(lowered_by(authority, region.operator.laid, known))
 
 
 def _tell_bound(region: Region, rule: Rule, state: region_pb2.QuotaState) -> None:
@@ -153,7 +138,7 @@ def _tell_bound(region: Region, rule: Rule, state: region_pb2.QuotaState) -> Non
     if bound.units is not None:
         state.bound = bound.units
     state.bound_reason = bound.sentence
-    now, state.state_reason = state_of(region.authority, rule, bound.units, region.sums.rules)
+    now, state.state_reason = States(region.authority, region.sums.rules).of(rule, bound.units)
     state.state = STATE_TO_WIRE[now]
 
 

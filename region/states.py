@@ -20,6 +20,9 @@ from apportion.region.sums import SAID_EVERY, RuleSum
 DEGRADED_EPOCHS = 3
 """A degraded answer is told of by the report of its epoch, and the next one says whether it goes on."""
 
+NAMED_MAX = 5
+"""Edges that a reason names."""
+
 
 class State(Enum):
     """The value is the word for people and metrics."""
@@ -30,35 +33,41 @@ class State(Enum):
     ADVISORY = "advisory"
 
 
-def state_of(
-    authority: Authority, rule: Rule, bound: int | None, sums: Mapping[tuple[str, str], RuleSum]
-) -> tuple[State, str]:
-    """The state of a rule whose bound on any plan is `bound`, and why it is not as its bound says; "" when it is."""
-    name = rule.domain, rule.name
-    passed = sums.get(name, RuleSum())
-    if bound is not None and passed.over > bound and authority.epoch - passed.over_label <= SAID_EVERY:
-        why = f"label {passed.over_label} was {passed.over} over, more than the bound of {bound}"
-        return State.ADVISORY, why
-    why = degraded_by(authority, rule)
-    if why:
-        return State.DEGRADED, why
-    return State.EXACT if bound == 0 else State.BOUNDED, ""
+class States:
+    """The states of rules at one instant; `sums` by domain and name."""
 
+    def __init__(self, authority: Authority, sums: Mapping[tuple[str, str], RuleSum]) -> None:
+        self._epoch = authority.epoch
+        self._totals = authority.desk.totals
+        self._sums = sums
+        self._away = authority.memory.away()
 
-def degraded_by(authority: Authority, rule: Rule) -> str:
-    """Who decides some of the rule by its stages now, or may; "" when nobody does."""
-    if rule.local:
-        return ""
-    totals = authority.desk.totals.get((rule.domain, rule.name), Totals())
-    since = authority.epoch - DEGRADED_EPOCHS
-    if totals.failed_epoch >= since:
-        return "the store failed, and edges answered by when_unavailable"
-    if totals.degraded_epoch >= since:
-        return "edges answered by when_unavailable"
-    away = authority.memory.away(authority.epoch - max(lasting_ns(rule) // EPOCH_NS, MUTE_EPOCHS))
-    if away:
-        return f"not heard, and may answer by when_unavailable: {', '.join(away[:5])}{' ...' if len(away) > 5 else ''}"
-    return ""
+    def of(self, rule: Rule, bound: int | None) -> tuple[State, str]:
+        """The state of a rule whose bound on any plan is `bound`, and why it is not as that says; "" when it is."""
+        passed = self._sums.get((rule.domain, rule.name), RuleSum())
+        if bound is not None and passed.over > bound and self._epoch - passed.over_label <= SAID_EVERY:
+            why = f"label {passed.over_label} was {passed.over} over, more than the bound of {bound}"
+            return State.ADVISORY, why
+        why = self._degraded_by(rule)
+        if why:
+            return State.DEGRADED, why
+        return State.EXACT if bound == 0 else State.BOUNDED, ""
+
+    def _degraded_by(self, rule: Rule) -> str:
+        """Who decides some of the rule by its stages now, or may; "" when nobody does."""
+        if rule.local:
+            return ""
+        totals = self._totals.get((rule.domain, rule.name), Totals())
+        if totals.failed_epoch >= self._epoch - DEGRADED_EPOCHS:
+            return "the store failed, and edges answered by when_unavailable"
+        if totals.degraded_epoch >= self._epoch - DEGRADED_EPOCHS:
+            return "edges answered by when_unavailable"
+        since = self._epoch - max(lasting_ns(rule) // EPOCH_NS, MUTE_EPOCHS)
+        away = [name for name, gone in self._away if gone >= since]
+        if not away:
+            return ""
+        listed = ", ".join(away[:NAMED_MAX]) + (" ..." if len(away) > NAMED_MAX else "")
+        return f"not heard, and may answer by when_unavailable: {listed}"
 
 
 def losses_of(authority: Authority, rule: Rule, limit: RateLimit) -> list[str]:

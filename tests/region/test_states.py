@@ -6,7 +6,7 @@ from apportion.core.limit import RateLimit
 from apportion.core.messages import Hello, Leave, Register, Report
 from apportion.core.rule import Rule
 from apportion.region.remembering import MUTE_EPOCHS
-from apportion.region.states import DEGRADED_EPOCHS, State, losses_of, state_of
+from apportion.region.states import DEGRADED_EPOCHS, State, States, losses_of
 from apportion.region.sums import SAID_EVERY, RuleSum
 from tests.region.by_hand import EPOCH, NAMES, REGISTER, T0, ByHand, attached, declared, group
 
@@ -18,7 +18,7 @@ def rule(region: ByHand, name: str) -> Rule:
 
 def state(region: ByHand, name: str = "exact", bound: int | None = 0) -> tuple[State, str]:
     """What is said of a rule."""
-    return state_of(region.authority, rule(region, name), bound, {})
+    return States(region.authority, {}).of(rule(region, name), bound)
 
 
 def degraded_report(region: ByHand, number: int, epoch: int, name: str, units: int) -> None:
@@ -81,10 +81,10 @@ def test_a_sum_above_the_bound_is_advisory_for_a_minute() -> None:
     region = attached()
     sums = {("api", "exact"): RuleSum(worst=9, over=9, over_label=EPOCH)}
     why = (State.ADVISORY, "label 7 was 9 over, more than the bound of 5")
-    assert state_of(region.authority, rule(region, "exact"), 5, sums) == why
-    assert state_of(region.authority, rule(region, "exact"), 9, sums) == (State.BOUNDED, "")
+    assert States(region.authority, sums).of(rule(region, "exact"), 5) == why
+    assert States(region.authority, sums).of(rule(region, "exact"), 9) == (State.BOUNDED, "")
     region.pass_ms(1000 * (SAID_EVERY + 1))
-    assert state_of(region.authority, rule(region, "exact"), 5, sums) == (State.BOUNDED, "")
+    assert States(region.authority, sums).of(rule(region, "exact"), 5) == (State.BOUNDED, "")
 
 
 def test_an_edge_that_knows_an_earlier_life_shows_that_the_store_lost_what_it_had() -> None:
