@@ -156,6 +156,7 @@ class Report:
     spent_degraded: Units = field(default_factory=no_units)
     over_threshold: Units = field(default_factory=no_units)  # of `demand`: refused at the edge, above a threshold
     most_refused: tuple[Counted[Quota], ...] = ()  # by any rule, wherever; those too that have no demand
+    degraded_rules: tuple[tuple[str, str, int], ...] = ()  # domain, name, answers that were degraded in it
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ never acknowledged is counted by the region as spent in full.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,9 @@ UNACKNOWLEDGED_MAX = 120
 
 HEAVY_MAX = 20
 """Quotas of which a report says that most was refused; `proto.wire_limits` has the same."""
+
+DEGRADED_RULES_MAX = 1_024
+"""Rules of which a report says how many answers were degraded; `proto.wire_limits` has the same."""
 
 HEAVY_COUNTERS = 256
 """A quota with more than a 256th of what an epoch refused is sure to be among those counted."""
@@ -56,6 +59,7 @@ class Pending:
     degraded: int
     over_threshold: tuple[int, ...] = ()
     most_refused: tuple[Counted[Quota], ...] = ()
+    degraded_rules: tuple[tuple[str, str, int], ...] = ()
     sent_ns: int | None = None
 
 
@@ -70,6 +74,7 @@ class Reports:
         self._refused: SpaceSaving[RuleKey] = SpaceSaving(HEAVY_COUNTERS)
         self._crossings = 0
         self._degraded = 0
+        self._degraded_rules: Counter[tuple[str, str]] = Counter()
         self._numbers = 0
         self._open: int | None = None
         self._pending: OrderedDict[int, Pending] = OrderedDict()
@@ -109,9 +114,10 @@ class Reports:
         """Count one crossing."""
         self._crossings += 1
 
-    def degrade(self) -> None:
-        """Count one degraded answer."""
+    def degrade(self, rules: Iterable[tuple[str, str]]) -> None:
+        """Count one answer that was degraded in these rules, by domain and name."""
         self._degraded += 1
+        self._degraded_rules.update(rules)
 
     def started(self, epoch: int) -> None:
         """The edge's epoch is known to be `epoch`; nothing before the first will be reported. While the region is away,
@@ -158,8 +164,10 @@ class Reports:
         self._numbers += 1
         rows = tuple(demand.items()), tuple(spent)
         counts = self._crossings, self._degraded
-        pending = Pending(self._numbers, epoch, *rows, *counts, above, _heaviest(self._refused))
+        degraded = tuple((*name, count) for name, count in self._degraded_rules.most_common(DEGRADED_RULES_MAX))
+        pending = Pending(self._numbers, epoch, *rows, *counts, above, _heaviest(self._refused), degraded)
         self._crossings = self._degraded = 0
+        self._degraded_rules.clear()
         self._refused = SpaceSaving(HEAVY_COUNTERS)
         self._pending[pending.number] = pending
         if len(self._pending) > UNACKNOWLEDGED_MAX:
@@ -210,6 +218,7 @@ def encode(pending: Pending, stream: int) -> Report:
         np.array(beyond if any(beyond) else [], np.uint64),
         np.array(pending.over_threshold, np.uint64),
         pending.most_refused,
+        pending.degraded_rules,
     )
 
 

@@ -78,3 +78,6 @@ REASON_BYTES_MAX = 4096
 
 HEAVY_MAX = 20
 """Quotas of which a report says that most was refused: as many as anybody reads."""
+
+DEGRADED_RULES_MAX = 1_024
+"""Rules of which a report says that they were answered without the authority."""

@@ -11,6 +11,7 @@ from apportion.core.space_saving import Counted
 from apportion.proto.v1 import region_pb2
 from apportion.proto.wire_columns import check_count, check_number, check_text
 from apportion.proto.wire_limits import (
+    DEGRADED_RULES_MAX,
     EPOCH_LEFT_NS_MAX,
     HEAVY_MAX,
     ID_MAX,
@@ -81,6 +82,23 @@ def _heavy_from_wire(heavy: region_pb2.HeavyQuota, field: str) -> Counted[Quota]
     return Counted(
         Quota(heavy.domain, heavy.rule, heavy.key), units, check_number(heavy.error, f"{field}.error", units)
     )
+
+
+def degraded_to_wire(rules: Sequence[tuple[str, str, int]]) -> Iterable[region_pb2.DegradedRule]:
+    """Rules that were answered without the authority: domain, name, requests."""
+    assert len(rules) <= DEGRADED_RULES_MAX, "whoever counts them says no more"
+    for domain, rule, requests in rules:
+        yield region_pb2.DegradedRule(domain=domain, rule=rule, requests=requests)
+
+
+def degraded_from_wire(rules: Sequence[region_pb2.DegradedRule], field: str) -> tuple[tuple[str, str, int], ...]:
+    """Rules that were answered without the authority."""
+    check_count(len(rules), field, DEGRADED_RULES_MAX)
+    for each in rules:
+        check_text(each.domain, f"{field}.domain", NAME_BYTES_MAX)
+        check_text(each.rule, f"{field}.rule", NAME_BYTES_MAX)
+        check_number(each.requests, f"{field}.requests", NUMBER_MAX)
+    return tuple((each.domain, each.rule, each.requests) for each in rules)
 
 
 def _check_key(key: bytes, field: str) -> None:

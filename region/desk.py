@@ -16,14 +16,15 @@ from apportion.region.store import Anchor, Charges, ChargesAnswer
 
 @dataclass(slots=True)
 class Totals:
-    """Counts of one rule since this replica started, as reported by edges: offered cost, units spent degraded, units
-    refused above a threshold without asking; and crossings that asked for it. `degraded_epoch` and `failed_epoch`: when
-    an edge last spent degraded, and when the store last failed to answer; -1: never.
+    """Counts of one rule since this replica started, as reported by edges: offered cost, units spent degraded and
+    requests answered so, units refused above a threshold without asking; and crossings that asked for it.
+    `degraded_epoch` and `failed_epoch`: when an edge last answered degraded, and the store last failed; -1: never.
     """
 
     offered: int = 0
     crossings: int = 0
     degraded: int = 0
+    degraded_requests: int = 0
     refused_at_edge: int = 0
     degraded_epoch: int = -1
     failed_epoch: int = -1

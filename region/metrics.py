@@ -24,6 +24,7 @@ COUNTED = {
     "apportion_offered_units": "Units that edges reported as offered.",
     "apportion_admitted_units": "Units admitted over all edges, by labels that are complete.",
     "apportion_degraded_units": "Units that edges spent as when_unavailable says.",
+    "apportion_degraded_requests": "Requests that edges answered as when_unavailable says.",
     "apportion_refused_at_edge_units": "Units that edges refused above a threshold, without asking.",
     "apportion_refused_with_room_units": "The most of these that there was still room for when their labels ended.",
     "apportion_rule_crossings": "Crossings that carried the rule.",
@@ -78,7 +79,7 @@ def _rule_metrics(region: Region) -> Iterator[Metric]:
 
 def _counted(totals: Totals, summed: RuleSum) -> tuple[int, ...]:
     """The values of one rule, in the order of COUNTED."""
-    at_edges = totals.degraded, totals.refused_at_edge
+    at_edges = totals.degraded, totals.degraded_requests, totals.refused_at_edge
     return totals.offered, summed.admitted_ever, *at_edges, summed.refused_with_room, totals.crossings
 
 

@@ -214,7 +214,7 @@ class Region:
 
     async def _roll_up(self, command: RollUp) -> None:
         try:
-            await self.store.roll_up(command.source, command.number, command.rows)
+            new = await self.store.roll_up(command.source, command.number, command.rows)
         except StoreError as error:
             log.error("store_failed", operation="roll_up", reason=str(error))
             self.feed(RolledUp(command.request, done=False))
@@ -222,7 +222,7 @@ class Region:
             log.exception("store_failed", operation="roll_up")  # a fault of ours: the authority waits
             self.feed(RolledUp(command.request, done=False))
         else:
-            self.feed(RolledUp(command.request, done=True))
+            self.feed(RolledUp(command.request, done=True, new=new))
 
     async def _first_register(self) -> Register:
         register = await self.store.register()

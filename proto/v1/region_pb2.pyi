@@ -576,6 +576,7 @@ class Report(_message.Message):
     SPENT_DEGRADED_FIELD_NUMBER: _builtins.int
     OVER_THRESHOLD_FIELD_NUMBER: _builtins.int
     MOST_REFUSED_FIELD_NUMBER: _builtins.int
+    DEGRADED_RULES_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number of the report; a repetition has the same one."""
     epoch: _builtins.int
@@ -616,6 +617,10 @@ class Report(_message.Message):
         among the demand. None = nothing was refused.
         """
 
+    @_builtins.property
+    def degraded_rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___DegradedRule]:
+        """Rules that were answered without the authority that should have decided, at most 1,024; none = no rule was."""
+
     def __init__(
         self,
         *,
@@ -632,14 +637,45 @@ class Report(_message.Message):
         spent_degraded: _builtins.bytes = ...,
         over_threshold: _builtins.bytes = ...,
         most_refused: _abc.Iterable[Global___HeavyQuota] | None = ...,
+        degraded_rules: _abc.Iterable[Global___DegradedRule] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crossings", b"crossings", "degraded", b"degraded", "demand", b"demand", "demand_ids", b"demand_ids", "epoch", b"epoch", "most_refused", b"most_refused", "names", b"names", "number", b"number", "over_threshold", b"over_threshold", "spent", b"spent", "spent_degraded", b"spent_degraded", "spent_epoch", b"spent_epoch", "spent_ids", b"spent_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crossings", b"crossings", "degraded", b"degraded", "degraded_rules", b"degraded_rules", "demand", b"demand", "demand_ids", b"demand_ids", "epoch", b"epoch", "most_refused", b"most_refused", "names", b"names", "number", b"number", "over_threshold", b"over_threshold", "spent", b"spent", "spent_degraded", b"spent_degraded", "spent_epoch", b"spent_epoch", "spent_ids", b"spent_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Report: _TypeAlias = Report  # noqa: Y015
+
+@_typing.final
+class DegradedRule(_message.Message):
+    """A rule that an edge answered without the authority that should have decided."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    REQUESTS_FIELD_NUMBER: _builtins.int
+    domain: _builtins.str
+    """Domain of the rule, at most 1024 bytes of UTF-8."""
+    rule: _builtins.str
+    """Name of the rule, at most 1024 bytes of UTF-8."""
+    requests: _builtins.int
+    """Requests that were answered so."""
+    def __init__(
+        self,
+        *,
+        domain: _builtins.str = ...,
+        rule: _builtins.str = ...,
+        requests: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "requests", b"requests", "rule", b"rule"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DegradedRule: _TypeAlias = DegradedRule  # noqa: Y015
 
 @_typing.final
 class HeavyQuota(_message.Message):

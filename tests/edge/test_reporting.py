@@ -61,10 +61,14 @@ def test_reports_are_numbered_in_a_row_and_counts_start_anew() -> None:
     reports = Reports()
     reports.started(7)
     reports.cross()
-    reports.degrade()
+    reports.degrade([("api", "lease")])
+    reports.degrade([("api", "exact"), ("api", "lease")])
     reports.close(7)
     reports.close(8)
-    assert [(each.number, each.crossings, each.degraded) for each in reports.to_send(0)] == [(1, 1, 1), (2, 0, 0)]
+    first, second = reports.to_send(0)
+    assert (first.number, first.crossings, first.degraded) == (1, 1, 2)
+    assert first.degraded_rules == (("api", "lease", 2), ("api", "exact", 1))
+    assert (second.number, second.crossings, second.degraded, second.degraded_rules) == (2, 0, 0, ())
 
 
 def test_a_report_is_sent_again_after_a_second_and_at_once_on_a_new_stream() -> None:

@@ -80,6 +80,8 @@ FROM_EDGE: list[tuple[pb.FromEdge, str]] = [
     (pb.FromEdge(report=pb.Report(spent=u64(2**53))), "report.spent: 9007199254740992 is above"),
     (pb.FromEdge(report=pb.Report(spent_epoch=u64(2**64 - 1))), "report.spent_epoch"),
     (pb.FromEdge(report=pb.Report(crossings=2**64 - 1)), "report.crossings"),
+    (pb.FromEdge(report=pb.Report(degraded_rules=[pb.DegradedRule()] * 1025)), "report.degraded_rules"),
+    (pb.FromEdge(report=pb.Report(degraded_rules=[pb.DegradedRule(requests=2**63)])), "report.degraded_rules.requests"),
     (pb.FromEdge(report=pb.Report(most_refused=[pb.HeavyQuota()] * 21)), "report.most_refused"),
     (pb.FromEdge(report=pb.Report(most_refused=[pb.HeavyQuota(units=2**53)])), "report.most_refused.units"),
     (pb.FromEdge(report=pb.Report(most_refused=[pb.HeavyQuota(units=1, error=2)])), "report.most_refused.error"),

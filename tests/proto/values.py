@@ -66,6 +66,7 @@ def reports(draw: st.DrawFn) -> m.Report:
         column_of_units([draw(u53) for _ in spent] if draw(st.booleans()) else []),
         column_of_units([draw(u53) for _ in demand[0]] if draw(st.booleans()) else []),
         tuple(Counted(quota, units, units // 2) for quota, units in draw(st.lists(st.tuples(quotas, u53), max_size=3))),
+        draw(st.lists(st.tuples(words, words, u63), max_size=3).map(tuple)),
     )
 
 

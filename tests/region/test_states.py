@@ -52,6 +52,18 @@ def test_a_rule_is_degraded_while_edges_report_that_they_answered_by_stages() ->
     assert state(region) == (State.EXACT, "")
 
 
+def test_a_rule_is_degraded_also_where_its_stages_refused_and_each_report_counts_once() -> None:
+    """Late answers of an edge that is heard; sent again they are no more. A rule that nobody has is no one's name."""
+    region = attached()
+    for _ in range(2):
+        told = (("api", "exact", 4), ("api", "made-up", 9))
+        region.edge(1, Report(1, EPOCH, declared(), degraded=4, degraded_rules=told))
+    assert state(region) == (State.DEGRADED, "edges answered by when_unavailable")
+    assert state(region, "lease") == (State.EXACT, "")
+    assert region.authority.desk.totals["api", "exact"].degraded_requests == 4
+    assert ("api", "made-up") not in region.authority.desk.totals
+
+
 def test_a_rule_is_degraded_while_an_edge_is_away_that_did_not_leave() -> None:
     """It may answer by stages, or may be dead: nobody knows. Back, or gone for long enough, all is well."""
     region = attached()
