@@ -63,6 +63,9 @@ class Operator:
             kept = ()
         now_ns = self._store.now_ns()
         self.laid = tuple(each for each in kept if each.until_ns > now_ns)
+        if self.laid != kept:
+            self._kept = encode(self.laid) if self.laid else ""
+            await self._store.keep_overrides(self._kept)
         for each in kept:
             if each not in self.laid:
                 log.info("override_ended", **_told(each))
@@ -92,6 +95,9 @@ class Operator:
 
     async def clear(self, target: Override) -> tuple[Override, int]:
         """Take off the override over the keys of `target`; returns it and the version. InputError: there is none."""
+        _check_words("--who", target.who)
+        if target.why:
+            _check_words("--why", target.why)
         async with self._changing:
             found = [each for each in self.laid if _is_meant(each, target)]
             if len(found) != 1:
@@ -143,9 +149,8 @@ class Operator:
 
 def checked(ruleset: RuleSet, wanted: Override, now_ns: int) -> Override:
     """`wanted` with its domain, if it can be laid over these rules. InputError names what is wrong."""
-    for name, words in (("--why", wanted.why), ("--who", wanted.who)):
-        if not words.strip() or len(words) > WORDS_MAX or not words.isprintable():
-            raise InputError(f"{name} is a text of 1 to {WORDS_MAX} printable characters, for the audit line")
+    _check_words("--why", wanted.why)
+    _check_words("--who", wanted.who)
     if not now_ns < wanted.until_ns <= now_ns + LASTING_NS_MAX:
         raise InputError(TOO_LONG)
     if (wanted.rate is not None) is wanted.shadow:
@@ -168,6 +173,11 @@ def checked(ruleset: RuleSet, wanted: Override, now_ns: int) -> Override:
     if wanted.shadow and rule.shadow:
         raise InputError(f"rule {rule.name!r} is a shadow already: it refuses nobody")
     return replace(wanted, domain=rule.domain)
+
+
+def _check_words(name: str, words: str) -> None:
+    if not words.strip() or len(words) > WORDS_MAX or not words.isprintable():
+        raise InputError(f"{name} is a text of 1 to {WORDS_MAX} printable characters, for the audit line")
 
 
 def _checked_for_all(ruleset: RuleSet, wanted: Override) -> Override:

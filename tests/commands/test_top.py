@@ -38,3 +38,11 @@ def test_keys_are_told_by_what_was_offered_and_by_what_was_refused() -> None:
         "  rule calls  key contoso  limit 100/s  offered/s 9  refused/s 2  over 0",
         "  rule calls  key 'a,b'  refused/s 7  at most too high by 1",
     ]
+
+
+def test_of_many_overrides_the_first_are_shown() -> None:
+    """A list of blocked keys must not push the table off the screen."""
+    said = region_pb2.ExplainResponse(overrides=[region_pb2.Override(rule="calls", rules=1)] * 12)
+    lines = as_lines(said, keys=False)
+    assert len([line for line in lines if line.startswith("! override: calls: shadow")]) == 10
+    assert "! 2 more overrides; `apportion override` lists them" in lines

@@ -135,7 +135,10 @@ async def test_a_region_that_starts_again_goes_by_what_has_not_ended() -> None:
     await desk.operator.lay(BLOCK)
     await desk.operator.lay(replace(BLOCK, key=(("tenant", "fabrikam"),), until_ns=NOON_NS + SECOND))
     desk.now_ns = 2 * SECOND
-    _, ruleset = await desk.another().begin()
+    with capture_logs() as logs:
+        _, ruleset = await desk.another().begin()
+        await desk.another().begin()
+    assert [(each["event"], each["key"]) for each in logs] == [("override_ended", {"tenant": "fabrikam"})]
     rule = ruleset.rule("api", "calls")
     assert rule is not None
     assert [rule.for_key((tenant,)).limit for tenant in ("contoso", "fabrikam")] == [
@@ -157,6 +160,8 @@ async def test_one_over_the_same_keys_is_replaced_and_one_is_cleared_by_what_it_
     assert [each.rule for each in desk.operator.laid] == [ALL_RULES]
     with pytest.raises(InputError, match=re.escape("there is no such override; there is *: shadow (INC-42; ops)")):
         await desk.operator.clear(BLOCK)
+    with pytest.raises(InputError, match="--who is a text"):
+        await desk.operator.clear(replace(BLOCK, who=""))
 
 
 async def test_rules_files_change_under_overrides() -> None:

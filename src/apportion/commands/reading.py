@@ -18,6 +18,9 @@ Answer = TypeVar("Answer")
 TIMEOUT_S = 5.0
 """A region answers within a second; a process that takes this long is not one."""
 
+OVERRIDES_SHOWN = 10
+"""Overrides that `explain` and `top` show; `override` lists all."""
+
 ENFORCES = {
     region_pb2.ENFORCE_LEASE: "lease",
     region_pb2.ENFORCE_REGION: "region",
@@ -70,7 +73,9 @@ def warnings(said: region_pb2.ExplainResponse) -> list[str]:
     behind = [edge.edge for edge in said.edges if edge.rules_version != said.rules_version]
     if behind:
         found.append(f"not yet on rules version {said.rules_version}: {', '.join(behind)}")
-    found += [f"override: {override_text(each)}" for each in said.overrides]
+    found += [f"override: {override_text(each)}" for each in said.overrides[:OVERRIDES_SHOWN]]
+    if len(said.overrides) > OVERRIDES_SHOWN:
+        found.append(f"{len(said.overrides) - OVERRIDES_SHOWN} more overrides; `apportion override` lists them")
     return found
 
 
