@@ -142,13 +142,13 @@ class ByHand:
                 self.register = new if done else self.register
                 return Swapped(request, done, self.register)
             case RollUp(request, source, number, rows):
-                new = (source, number) not in self._added
-                if not self.failing and new:
+                added = (source, number) not in self._added
+                if not self.failing and added:
                     self._added.add((source, number))
                     for row in rows:
                         at = row.store_key, row.epoch
                         self.rolled[at] = self.rolled.get(at, 0) + row.units
-                return RolledUp(request, done=not self.failing, new=new)
+                return RolledUp(request, done=not self.failing, new=added)
         return None
 
     def pass_ms(self, duration: float) -> None:
