@@ -44,8 +44,8 @@ class Cells:
     """Active cells as CSR: row r is quota `quotas[r]`, its cells are `starts[r]:starts[r + 1]`, edges in one order.
 
     `base` and `most` are the least and the most of the ticks kept, in units, `want` is room for more, `recent` the
-    smoothed demand; `edges` the incarnations that have cells, and `places[i]` where the cells of edge i are, in the order
-    of `edge_quotas[i]`.
+    smoothed demand; `edges` the incarnations that have cells, and `places[i]` where the cells of edge i are, in the
+    order of `edge_quotas[i]`.
     """
 
     quotas: Indexes
