@@ -43,13 +43,15 @@ ROOM_HEADROOM = 1.2
 class Cells:
     """Active cells as CSR: row r is quota `quotas[r]`, its cells are `starts[r]:starts[r + 1]`, edges in one order.
 
-    `base` and `want` are units a tick, `recent` the smoothed demand; `edges` the incarnations that have cells, and
-    `places[i]` where the cells of edge i are, in the order of `edge_quotas[i]`.
+    `base` and `most` are the least and the most of the ticks kept, in units, `want` is room for more, `recent` the
+    smoothed demand; `edges` the incarnations that have cells, and `places[i]` where the cells of edge i are, in the
+    order of `edge_quotas[i]`.
     """
 
     quotas: Indexes
     starts: Indexes
     base: Integers
+    most: Integers
     want: Floats
     recent: Floats
     edges: tuple[int, ...]
@@ -132,7 +134,7 @@ class EdgeHistory:
 
     def idle(self) -> Flags:
         """Cells that nobody asked for in any tick kept."""
-        idle: Flags = self.ring.max(axis=0) == 0
+        idle: Flags = self.most() == 0
         return idle
 
     def lowered_base(self) -> Integers:
@@ -145,6 +147,11 @@ class EdgeHistory:
         base = self.base.copy()
         base[places[known]] = np.minimum(base[places[known]], early.kept[known])
         return base
+
+    def most(self) -> Integers:
+        """The most of the ticks kept."""
+        most: Integers = self.ring.max(axis=0)
+        return most
 
     def want(self) -> Floats:
         """Room that serves a cell's demand with its usual spread."""
@@ -251,14 +258,16 @@ class DemandHistory:
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[quotas])])
         cursor = np.zeros(len(counts), np.int64)
         cursor[quotas] = starts[:-1]
-        base, want, recent = np.empty(starts[-1], np.int64), np.empty(starts[-1]), np.empty(starts[-1])
+        base, most = np.empty(starts[-1], np.int64), np.empty(starts[-1], np.int64)
+        want, recent = np.empty(starts[-1]), np.empty(starts[-1])
         places = []
         for _, history in chosen:
             place = cursor[history.quotas]
             cursor[history.quotas] = place + 1
-            base[place], want[place], recent[place] = history.lowered_base(), history.want(), history.recent
+            base[place], most[place] = history.lowered_base(), history.most()
+            want[place], recent[place] = history.want(), history.recent
             places.append(place)
         return Cells(
-            quotas, starts, base, want, recent,
+            quotas, starts, base, most, want, recent,
             tuple(edge for edge, _ in chosen), tuple(history.quotas for _, history in chosen), tuple(places),
         )  # fmt: skip

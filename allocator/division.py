@@ -39,8 +39,8 @@ BLOCK_CELLS = 1 << 16
 class Division:
     """`slices` of each cell and `pool` of each quota; a quota's slices and pool add up to its units, asserted.
 
-    `level`: the fair level of base demand of each quota, inf where all of it fitted. `kept`: cells that got more than
-    their base demand, of which nothing is to be returned early.
+    `level`: the fair level of base demand of each quota, inf where all of it fitted. `kept`: small cells of
+    overloaded quotas, which got what they want, and of which nothing is to be returned early.
     """
 
     slices: Integers
@@ -50,8 +50,8 @@ class Division:
 
 
 def divide(units: Integers, starts: Indexes, base: Integers, want: Floats) -> Division:
-    """Divide `units` of each quota over its cells, whose surely recurring demand is `base`, and which are served with
-    room for their spread by `want`; cells as in `fill`.
+    """Divide `units` of each quota over its cells, whose surely recurring demand is `base`, and which `want` so much in
+    a bad second; cells as in `fill`.
     """
     assert not len(units) or (units.min() >= 0 and units.max() <= QUOTA_UNITS_MAX)
     slices, level, kept = np.empty(len(base), np.int64), np.empty(len(units)), np.zeros(len(base), np.bool_)
@@ -77,21 +77,22 @@ def _slice(units: Integers, starts: Indexes, base: Integers, want: Floats) -> tu
 
 def _serve_small(starts: Indexes, asked: Floats, want: Floats, capacity: Floats, room: Floats, filled: Filled) -> Flags:
     """Let small cells of overloaded rows ask for what they want, by at most `room` more a row, and fill those rows
-    anew; returns which cells asked for more. Changes `asked`.
+    anew; returns which got what they want, or some of it. Changes `asked`.
     """
     counts = np.diff(starts)
     level = np.repeat(np.where(np.isfinite(filled.level), filled.level, 0.0), counts)
-    raised = (want <= level) & (want > asked)
-    small = np.flatnonzero(raised)
+    kept = (want <= level) & (want >= asked) & (want > 0)
+    small = np.flatnonzero(kept)
     if not len(small):
-        return raised
+        return kept
     row_of = np.repeat(np.arange(len(counts)), counts)
     wanted, own = want[small], asked[small]
     extra = wanted - own
     rows = row_of[small]
-    extra *= _by_size(rows, wanted / level[small], extra, room)
+    part = _by_size(rows, wanted / level[small], extra, room)
+    extra *= part
     filled.amounts[small] = asked[small] = own + extra
-    raised[small] = extra > 0
+    kept[small] = part > 0
     # The level falls by what was added over those that it cuts, at most: what asks for less has it already.
     added = np.bincount(rows, extra, len(counts))
     cut = row_sums(starts, (asked >= level).astype(np.int64))
@@ -101,7 +102,7 @@ def _serve_small(starts: Indexes, asked: Floats, want: Floats, capacity: Floats,
     opened = np.flatnonzero(left_open)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(row_sums(starts, left_open.astype(np.int64)))])
     filled.amounts[opened] = water_fill(offsets, asked[opened], np.maximum(capacity - settled, 0.0)).amounts
-    return raised
+    return kept
 
 
 def _by_size(rows: Indexes, size: Floats, extra: Floats, room: Floats) -> Floats:

@@ -42,8 +42,8 @@ class Limits:
     def __init__(self, rules: RuleSet) -> None:
         self._worths: dict[Worth, int] = {}  # each once: many rules, few limits
         self._of_rule: dict[tuple[str, str, str], int] = {}  # by domain, rule and plan
-        self._by_plan = {
-            (rule.domain, rule.name): rule for d in rules.domains.values() for rule in d.rules if rule.by_plan
+        self._by_key = {
+            (rule.domain, rule.name): rule for d in rules.domains.values() for rule in d.rules if rule.by_key
         }
         self._of_quota: Indexes = np.full(0, -1, np.int64)
         for domain in rules.domains.values():
@@ -70,8 +70,8 @@ class Limits:
 
     def _name(self, quota: Quota) -> tuple[str, str, str]:
         """Which rule is meant, as it is on the plan of the quota's tenant."""
-        by_plan = self._by_plan.get((quota.domain, quota.rule))
-        rule = by_plan.for_encoded_key(quota.key) if by_plan is not None else None
+        by_key = self._by_key.get((quota.domain, quota.rule))
+        rule = by_key.for_encoded_key(quota.key) if by_key is not None else None
         return quota.domain, quota.rule, rule.plan if rule is not None else ""
 
     def units(self, quotas: Indexes, epoch: int) -> Integers:
@@ -133,7 +133,9 @@ def make_plan(
         pooled = with_held(pooled, held)
     units = limits.units(pooled.quotas, epoch)
     reserved = reserve(pooled, units, held) if held is not None else np.zeros(len(units), np.int64)
-    division = divide(units - reserved, pooled.starts, pooled.base, pooled.want)
+    # A unit more than the most that came: a level that fills at just the rate of the demand is late for some of it.
+    want = np.where(pooled.most > 0, pooled.most + 1.0, 0.0)
+    division = divide(units - reserved, pooled.starts, pooled.base, want)
     parts = split_pool(division.pool, _demand_by_replica(units, pooled, attached))
     slices, left = pin(pooled, division.slices, reserved, held) if held is not None else (division.slices, reserved)
     given = _by_edge(pooled, slices, division.kept)

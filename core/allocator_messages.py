@@ -33,7 +33,7 @@ class Claim:
 @dataclass(frozen=True, slots=True)
 class Column:
     """What one holder gets: an edge or a replica, by incarnation. `kept`: ids whose units an edge does not return
-    early, because they are beyond its base demand on purpose (design 5.9).
+    early, because it is small and the quota overloaded (design 5.9).
     """
 
     holder: int

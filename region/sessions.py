@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from apportion.core.allocator_messages import AllocatorHello, Holder, Plan
 from apportion.core.messages import Hello, Ids, Quota, QuotaName, Refused
+from apportion.core.space_saving import Counted
 from apportion.region.events import Close, Command, Send
 from apportion.region.quotas import QuotaTable
 
@@ -37,6 +38,7 @@ class EdgeSession:
         self.degraded = 0
         self.demand: dict[int, int] = {}
         self.demand_epoch = 0
+        self.most_refused: tuple[Counted[Quota], ...] = ()
         self.rules_version = 0  # acknowledged
 
     @property
