@@ -13,7 +13,6 @@ from tests.faults.runs import broken
 from tests.faults.test_liveness import every
 from tests.faults.world import SECOND, Options, World
 
-
 RULES = """
 version: 1
 domain: api
