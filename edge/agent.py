@@ -271,7 +271,9 @@ class Agent:
         former = self.clock.provisional_epoch(now_ns)
         self.clock.observe(tick.epoch, tick.left_ns, now_ns)
         if former is not None:
-            self._reports.relabel((self.clock.known or former) - former)
+            shift = (self.clock.known or former) - former
+            self._reports.relabel(shift)
+            self._holdings.relabel(shift)
         self.fallbacks.hear(now_ns)
         self._roll(now_ns)
 
@@ -281,7 +283,7 @@ class Agent:
             self._epoch = epoch
             self._ruling.reach(epoch)
             self._reports.started(epoch)
-            self._holdings.forget_idle(min(epoch, self._reports.oldest_epoch() or epoch), now_ns)
+            self._holdings.forget_idle(epoch, now_ns)
         return epoch
 
     # --- crossings

@@ -22,6 +22,25 @@ WINDOW_NS = 50_000_000
 """Demand of the last 50 ms is asked for ahead with what waits (design 4.1)."""
 
 
+class Ids:
+    """Small numbers for holdings, each used again once nothing has it any more."""
+
+    def __init__(self) -> None:
+        self._free: list[int] = []
+        self._fresh = 0
+
+    def take(self) -> int:
+        """A number that no holding has."""
+        if self._free:
+            return self._free.pop()
+        self._fresh += 1
+        return self._fresh - 1
+
+    def give_back(self, identity: int) -> None:
+        """Its holding is no more."""
+        self._free.append(identity)
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
     """Units taken from what the edge holds, to be spent under label `epoch`, or put back."""
@@ -32,9 +51,15 @@ class Taken:
 
 
 class Holding:
-    """One quota at one edge. `id` names it on outgoing streams, `stream` the last stream it was declared on."""
+    """One quota at one edge. `id` names it on outgoing streams, `stream` the last stream it was declared on; `used` is
+    the last epoch in which it was asked for, `looked_at` the last in which it was used or found not to be idle.
+
+    A holding that is forgotten lives on in the reports that name it, and its id with it: that must not name another one
+    before they have been sent.
+    """
 
     __slots__ = (
+        "_ids",
         "_window_now",
         "_window_ns",
         "_window_past",
@@ -50,8 +75,8 @@ class Holding:
         "hold_told_ns",
         "hold_until_ns",
         "id",
-        "key",
         "limit",
+        "looked_at",
         "quota",
         "rule",
         "stream",
@@ -59,15 +84,15 @@ class Holding:
         "used",
     )
 
-    def __init__(self, identity: int, rule: Rule, limit: RateLimit, key: tuple[str, ...], quota: Quota) -> None:
-        self.id = identity
+    def __init__(self, ids: Ids, rule: Rule, limit: RateLimit, quota: Quota) -> None:
+        self._ids = ids
+        self.id = ids.take()
         self.stream = 0
         self.rule = rule
         self.limit = limit
-        self.key = key
         self.quota = quota
         self.threshold = threshold_of(rule, limit)
-        self.used = 0
+        self.used = self.looked_at = 0
         self.budget: Budget | None = None
         self.borrowed = 0
         self.borrowed_epoch = 0
@@ -82,6 +107,9 @@ class Holding:
         self._window_ns = 0
         self._window_now = 0
         self._window_past = 0
+
+    def __del__(self) -> None:
+        self._ids.give_back(self.id)
 
     def change(self, rule: Rule, limit: RateLimit) -> None:
         """Other rules are in force. What is held stays held; what the region said of the former limit is void."""
@@ -176,6 +204,14 @@ class Holding:
             self.beyond_epoch, self.beyond = epoch, 0
         self.beyond += cost - covered
         return cost - covered
+
+    def relabel(self, shift: int) -> None:
+        """Labels so far are called `shift` later: what was spent of them stays spent. No slice was held by then."""
+        self.used += shift
+        self.looked_at += shift
+        self.beyond_epoch += shift
+        if self.threshold is not None:
+            self.threshold.relabel(shift)
 
     # --- what the region said
 

@@ -165,10 +165,6 @@ class Reports:
         for pending in self._pending.values():
             pending.sent_ns = None
 
-    def oldest_epoch(self) -> int | None:
-        """The earliest epoch of a report not acknowledged."""
-        return next(iter(self._pending.values())).epoch if self._pending else None
-
 
 def encode(pending: Pending, stream: int) -> Report:
     """The report as it is sent on that stream, with the declarations that the stream still needs."""

@@ -37,6 +37,10 @@ class EachEdge:
             self.bucket.last = former.bucket.last * former.bucket.tick_ns // self.bucket.tick_ns
             self.label, self.spent = former.label, former.spent
 
+    def relabel(self, shift: int) -> None:
+        """The label is called `shift` later."""
+        self.label += shift
+
     def begin(self, epoch: int, part: int | None) -> None:
         """A plan has nothing to say here."""
 
@@ -107,6 +111,10 @@ class Share:
             self.epoch, self.last_ns = former.epoch, former.last_ns
             self.units = max(0, self.part - (former.part - former.units))
             self.level = min(former.level, self.depth * EPOCH_NS)
+
+    def relabel(self, shift: int) -> None:
+        """The label is called `shift` later."""
+        self.epoch += shift
 
     def begin(self, epoch: int, part: int | None) -> None:
         """The plan of `epoch` gives `part` units, None: none. What was spent of the label already counts."""
@@ -186,6 +194,10 @@ class Passing:
         """What has passed of the label has passed."""
         if isinstance(former, Passing):
             self.epoch, self.passed = former.epoch, former.passed
+
+    def relabel(self, shift: int) -> None:
+        """The label is called `shift` later."""
+        self.epoch += shift
 
     def begin(self, epoch: int, part: int | None) -> None:
         """The plan of `epoch` has `part` units for this edge, None: none. What has passed already counts."""

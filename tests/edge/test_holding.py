@@ -2,7 +2,7 @@
 
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import Outcome
-from apportion.edge.holding import Holding, Taken
+from apportion.edge.holding import Holding, Ids, Taken
 from tests.edge.by_hand import MS, T0, member, over, quota, rule
 
 FULL = 50 * 1_000_000
@@ -13,7 +13,7 @@ def holding() -> Holding:
     """A fresh holding of the rule `lease`."""
     limit = rule("lease").limit
     assert isinstance(limit, RateLimit)
-    return Holding(0, rule("lease"), limit, ("k",), quota("lease"))
+    return Holding(Ids(), rule("lease"), limit, quota("lease"))
 
 
 def test_a_slice_fills_evenly_up_to_its_depth() -> None:
