@@ -112,6 +112,11 @@ class Agent:
         """How many quotas are known here now."""
         return len(self._holdings)
 
+    @property
+    def reports_given_up(self) -> int:
+        """Reports that the region did not acknowledge in time: their units stay counted as spent there."""
+        return self._reports.given_up
+
     # --- requests
 
     def ask(self, applications: tuple[Application, ...], now_ns: int, peek: bool = False) -> Decision | Ticket:

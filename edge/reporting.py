@@ -22,7 +22,11 @@ LATEST_NS = 300_000_000
 """A report leaves at most this long after its epoch's end, whatever still waits."""
 
 UNACKNOWLEDGED_MAX = 120
-"""Reports kept for a region that is away; an older one is given up, and its units stay counted as spent."""
+"""Reports kept for a region that does not acknowledge; an older one is given up, and its units stay counted as spent."""
+
+PENDING_ROWS_MAX = 1_000_000
+"""Rows of all of them, about 150 bytes each: ten seconds of 50,000 quotas in use. The oldest reports are given up first,
+never the latest."""
 
 SPENT_MAX = 500_000
 """Quotas times labels of spending not reported yet, about 200 bytes each; of more, the oldest labels are given up."""
@@ -47,11 +51,19 @@ class Pending:
     over_threshold: tuple[int, ...] = ()
     sent_ns: int | None = None
 
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(self.demand) + len(self.spent)
+
 
 class Reports:
-    """Counts demand and spending, closes epochs into reports, and says which to send."""
+    """Counts demand and spending, closes epochs into reports, and says which to send. `given_up`: reports, since the
+    start, that the region will never have.
+    """
 
     def __init__(self) -> None:
+        self.given_up = 0
         self._demand: dict[int, dict[Holding, int]] = {}
         self._over_threshold: dict[int, dict[Holding, int]] = {}
         self._spent: dict[tuple[Holding, int], int] = {}
@@ -137,13 +149,20 @@ class Reports:
         for holding, label, _, _ in spent:
             del self._spent[holding, label]
         self._numbers += 1
-        rows = tuple(demand.items()), tuple(spent)
-        pending = Pending(self._numbers, epoch, *rows, self._crossings, self._degraded, above)
+        columns = tuple(demand.items()), tuple(spent)
+        pending = Pending(self._numbers, epoch, *columns, self._crossings, self._degraded, above)
         self._crossings = self._degraded = 0
         self._pending[pending.number] = pending
-        if len(self._pending) > UNACKNOWLEDGED_MAX:
-            self._pending.popitem(last=False)
         self._open = epoch + 1
+        self._give_up()
+
+    def _give_up(self) -> None:
+        """Let go of the oldest reports above what is kept; the latest stays."""
+        rows = sum(pending.rows for pending in self._pending.values())
+        while len(self._pending) > 1 and (len(self._pending) > UNACKNOWLEDGED_MAX or rows > PENDING_ROWS_MAX):
+            _, oldest = self._pending.popitem(last=False)
+            rows -= oldest.rows
+            self.given_up += 1
 
     def acknowledge(self, number: int) -> None:
         """The region has report `number`."""

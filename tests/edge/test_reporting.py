@@ -96,6 +96,24 @@ def test_so_many_are_kept_for_a_region_that_is_away() -> None:
     assert [each.epoch for each in reports.to_send(0)] == list(range(3, UNACKNOWLEDGED_MAX + 3))
 
 
+def test_so_many_rows_are_kept_and_the_latest_report_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more the oldest reports are given up, and counted."""
+    monkeypatch.setattr("apportion.edge.reporting.PENDING_ROWS_MAX", 10)
+    reports, held = Reports(), [holding(str(number)) for number in range(11)]
+    for epoch, count in enumerate((4, 3, 2, 2, 11), 1):
+        for each in held[:count]:
+            reports.demand(epoch, each, 1)
+        reports.close(epoch)
+        kept = [pending.epoch for pending in reports.to_send(epoch * EPOCH_NS)]
+        assert (kept, reports.given_up) == {
+            1: ([1], 0),
+            2: ([1, 2], 0),
+            3: ([1, 2, 3], 0),
+            4: ([2, 3, 4], 1),
+            5: ([5], 4),
+        }[epoch]
+
+
 def test_an_epoch_is_closed_once() -> None:
     """Closing an earlier one than the open one is a mistake of the caller."""
     reports = Reports()
