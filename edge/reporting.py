@@ -22,11 +22,11 @@ LATEST_NS = 300_000_000
 """A report leaves at most this long after its epoch's end, whatever still waits."""
 
 UNACKNOWLEDGED_MAX = 120
-"""Reports kept for a region that does not acknowledge; an older one is given up, and its units stay counted as spent."""
+"""Reports kept that are not acknowledged; an older one is given up, and its units stay counted as spent."""
 
 PENDING_ROWS_MAX = 1_000_000
-"""Rows of all of them, about 150 bytes each: ten seconds of 50,000 quotas in use. The oldest reports are given up first,
-never the latest."""
+"""Rows of all of them, about 150 bytes each: ten seconds of 50,000 quotas in use. The oldest reports are given up
+first, the latest never."""
 
 SPENT_MAX = 500_000
 """Quotas times labels of spending not reported yet, about 200 bytes each; of more, the oldest labels are given up."""
