@@ -5,7 +5,7 @@ What the edge may still spend is nobody else's from the third label on; before, 
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 import pytest
 
@@ -77,6 +77,12 @@ class Run:
         ]
 
 
+@cache
+def run_of(mode: str) -> Run:
+    """Each once."""
+    return Run(mode)
+
+
 @pytest.mark.parametrize(
     "mode, share, whole",
     [
@@ -94,7 +100,7 @@ def test_nobody_spends_more_than_the_stages_allow(mode: str, share: int, whole: 
     """By label at most 100 (and slack of 20 %, with the share of 30 that the cut-off edge has beside all slices); of
     it the cut-off edge's stage has its share, about half or floor(100 / 4), and the other one the rest.
     """
-    run = Run(mode)
+    run = run_of(mode)
     limit = run.rule.limit
     assert isinstance(limit, RateLimit)
     degraded = run.degraded()
@@ -113,7 +119,7 @@ def test_nobody_spends_more_than_the_stages_allow(mode: str, share: int, whole: 
 @pytest.mark.parametrize("mode", [mode for mode in FIELDS if mode != "edge"])
 def test_after_healing_everything_is_counted_once(mode: str) -> None:
     """The region's sum of each label is what was admitted under it."""
-    run = Run(mode)
+    run = run_of(mode)
     counted = {epoch: units for (_, epoch), units in run.world.rollup().items()}
     labels = range(run.cut - 2, run.healed + 5)
     assert {epoch: counted.get(epoch, 0) for epoch in labels} == {epoch: run.labels[epoch] for epoch in labels}
