@@ -43,11 +43,11 @@ class Holdings:
     def find(self, application: Application, limit: RateLimit, epoch: int) -> Holding | None:
         """The holding that `application` needs, with the slice of `epoch` begun; None when there is no room for it."""
         rule = application.rule
-        values: tuple[str, ...] | bytes = application.key
-        if sum(map(len, application.key)) > KEY_CHARACTERS_MAX:
-            values = encode_key(application.key)
-        key = (rule.domain, rule.name, values)
+        key: Key = (rule.domain, rule.name, application.key)
         holding = self._by_key.get(key)
+        if holding is None and sum(map(len, application.key)) > KEY_CHARACTERS_MAX:
+            key = (rule.domain, rule.name, encode_key(application.key))
+            holding = self._by_key.get(key)
         if holding is None:
             if (self._shadows if rule.shadow else len(self._by_key) - self._shadows) >= HOLDINGS_MAX:
                 return None
