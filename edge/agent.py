@@ -317,10 +317,10 @@ class Agent:
 
     def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, now_ns: int) -> Settled | Shadowed:
         """The region decided: commit, or release what was reserved here."""
-        charged = after is not None and not ticket.peek
+        charged, left_ns = after is not None and not ticket.peek, self.clock.left_ns(now_ns)
         for part, member in zip(ticket.crossing, group.members, strict=True):
             cost = part.application.cost
-            part.verdict = say.from_region(part, member, after, charged)
+            part.verdict = say.from_region(part, member, after, charged, left_ns)
             if charged and cost and not member.store:
                 self._reports.spend(part.held, member.epoch, cost)
         return self._settle(ticket, now_ns)

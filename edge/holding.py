@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from apportion.core.bucket import retry_after_ns
-from apportion.core.budget import Budget
+from apportion.core.budget import Budget, comes_in_ns
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import MemberAnswer, Outcome, Quota
 from apportion.core.rule import Rule
@@ -17,6 +17,9 @@ from apportion.edge.thresholds import threshold_of
 
 HOLD_NS = 20_000_000
 """A refusal by the region holds at least this long at the edge, or every request in overload would cross."""
+
+BORDER_NS = 100_000_000
+"""A caller told to wait until so shortly before a label's end may come after it: the way there and back."""
 
 WINDOW_NS = 50_000_000
 """Demand of the last 50 ms is asked for ahead with what waits (design 4.1)."""
@@ -215,8 +218,9 @@ class Holding:
 
     # --- what the region said
 
-    def refusal_ns(self, cost: int, now_ns: int) -> int | None:
+    def refusal_ns(self, cost: int, left_ns: int, now_ns: int) -> int | None:
         """Nanoseconds to wait where the region cannot admit `cost` yet, by what it said last; None: it might, so ask.
+        `left_ns` of the epoch are left.
 
         It is refused here only until it can have become possible at the earliest. The wait ends when it is possible for
         sure: the region's state is as old as the answer at most, but may be as old as the question.
@@ -224,11 +228,22 @@ class Holding:
         wait = 0
         if cost >= self.hold_cost and self.hold_until_ns > now_ns:
             wait = self.hold_told_ns - now_ns
-        if self.backlog is not None:
+            if self.rule.divided and cost > self.hold_cost:  # the region spoke of less than is asked now
+                wait = max(wait, left_ns)
+            wait = self.told_ns(wait, cost, left_ns)
+        if self.backlog is not None and not self.rule.divided:  # else a label may be spent before its bucket is
             until_fits = retry_after_ns(self.limit, self.backlog, cost)
             if until_fits is not None and self.backlog_ns + until_fits > now_ns:
                 wait = max(wait, self.backlog_told_ns + until_fits - now_ns)
         return wait if wait > 0 else None
+
+    def told_ns(self, wait: int, cost: int, left_ns: int) -> int:
+        """What a caller is told for whose `cost` the region said `wait`; `left_ns` of the epoch are left. Where it ends
+        at the end of a divided quota's label it is told when the next one has the cost, for that is divided anew.
+        """
+        if not self.rule.divided or wait + BORDER_NS < left_ns:
+            return wait
+        return max(wait, left_ns + comes_in_ns(self.limit, cost))
 
     def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int) -> None:
         """Take the region's answer. `asked_ns`: when it was asked; the state is not older than that, so what it rules

@@ -154,8 +154,12 @@ class Share:
         if cost > self.part:
             return left_ns + BIGGER_SLICE_NS
         missing = min(cost, self.depth) * EPOCH_NS - self.level
-        wait = ceil_div(missing, self.part) if missing > 0 else 0
-        return max(wait, left_ns if cost > self.units else 0, 1)
+        wait = max(ceil_div(missing, self.part) if missing > 0 else 0, left_ns if cost > self.units else 0, 1)
+        if wait < left_ns:
+            return wait
+        # The next label's slice may be deeper, so that all of the cost has to be there; or there is only the share.
+        level = min(self.level + self.part * left_ns, self.depth * EPOCH_NS)
+        return max(wait, left_ns + ceil_div(max(cost * EPOCH_NS - level, 0), self.share))
 
     def reset_ns(self, left_ns: int, now_ns: int) -> int:
         """Nanoseconds until the allowance is whole again: with the next label."""

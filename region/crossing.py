@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from apportion.core.bucket import retry_after_ns
 from apportion.core.budget import Budget
-from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
+from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import Group, GroupAnswer, Member, MemberAnswer, Outcome
 from apportion.region.quotas import KnownQuota
 from apportion.region.store import Charge, Charged, Charges, ChargesAnswer
@@ -142,11 +142,8 @@ def _from_store(route: Route, state: Charged, at: Instant) -> MemberAnswer:
     wait = retry_after_ns(limit, state.backlog, cost)
     if state.label_units is not None:
         remaining = min(remaining, state.label_units)
-        spent = state.label_units < cost
-        if wait is not None and (spent or wait >= at.left_ns):
-            # The next epoch may be divided: its slices and pools, together the quota, fill from nothing.
-            fills_ns = ceil_div(cost * EPOCH_NS, max(limit.units_in_epoch(at.epoch), 1))
-            wait = max(wait, at.left_ns + 2 * fills_ns)
+        if wait is not None and state.label_units < cost:
+            wait = max(wait, at.left_ns)
     if state.fits:
         return MemberAnswer(Outcome.ADMITTED, state.epoch, remaining, wait, state.backlog)
     outcome = Outcome.IMPOSSIBLE if wait is None else Outcome.OVER_LIMIT

@@ -10,11 +10,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from apportion import Limiter
 from apportion.core.decision import Decision
+from apportion.core.limit import RateLimit
 from apportion.core.match import Matcher
 from apportion.core.messages import Rules
 from apportion.core.request import Application
@@ -190,3 +192,26 @@ async def test_a_lone_caller_that_waits_as_told_is_admitted(
             assert told_s is not None and told_s > 0
             wait(told_s)
             assert (await ask())[0], f"told {told_s} s"
+
+
+@pytest.mark.parametrize("mode", ["at-each-edge", "slack", "edge-region", "lease", "small-lease", "region"])
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_so_is_one_with_requests_of_any_cost(mode: str, seed: int) -> None:
+    """Costs up to the burst, the limit met in many ways, at any instant of an epoch."""
+    virtual, random = Virtual(), Random(seed)
+    (rule,) = virtual.matcher("api").match({"tenant": mode}, whole=True)
+    assert isinstance(rule.limit, RateLimit)
+    largest = min(rule.cost_max or rule.limit.burst, rule.limit.burst)
+
+    def ask(cost: int) -> Decision:
+        return virtual.decide((Application(rule, (mode,), cost),), False)
+
+    for _ in range(30):
+        virtual.wait(random.choice([0, random.random() * 0.05, random.random() * 1.5]))
+        cost = random.randint(1, largest)
+        while (told := ask(cost)).allowed:
+            if random.random() < 0.1:
+                cost = random.randint(1, largest)
+        assert told.reason == "over_limit" and told.retry_after is not None
+        virtual.wait(told.retry_after)
+        assert ask(cost).allowed, f"cost {cost} told {told.retry_after} s"

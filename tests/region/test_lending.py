@@ -36,7 +36,7 @@ def test_an_epoch_that_nobody_claimed_is_marked_direct_and_lent_from_the_store()
         EPOCH,
         0,
     )
-    assert refused.wait_ns == EPOCH_NS // 100 + 2 * EPOCH_NS // 100  # a plan of the next epoch fills from nothing
+    assert refused.wait_ns == EPOCH_NS // 100
 
 
 def test_until_the_mark_is_written_there_is_no_answer() -> None:
