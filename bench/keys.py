@@ -115,7 +115,7 @@ def store(keys: int, rate: int) -> Kept:
         charge = Charge(b"\0\3api\0\1r\0\x10tenant-%09d" % number, limit, 1)
         buckets.decide((Charges(1, (charge,)),), anchor, number * EPOCH_NS // rate)
         most = max(most, len(buckets))
-    return most, buckets.refused_full
+    return most, buckets.counters().refused_full
 
 
 def quotas(keys: int, rate: int) -> Kept:

@@ -68,6 +68,10 @@ class OverThreshold:
         while self._rows > self.ROWS_MAX:
             self.forget(min(self._units) + 1)
 
+    def under(self, epoch: int) -> Mapping[bytes, int]:
+        """Units refused under one label, by quota."""
+        return self._units.get(epoch, {})
+
     def of(self, store_key: bytes) -> dict[int, int]:
         """Units refused of one quota, by label."""
         return {epoch: quotas[store_key] for epoch, quotas in self._units.items() if store_key in quotas}
