@@ -46,11 +46,22 @@ class Unreadable:
 
     method: str
 
-    def error(self) -> InputError:
-        return InputError(
-            f"the request of {self.method} cannot be read: it is cut short, damaged, of another type, or has text that "
-            f"is not UTF-8"
-        )
+
+def unreadable(method: str) -> InputError:
+    """The error of a request whose bytes are no message of its type."""
+    return InputError(
+        f"the request of {method} cannot be read: it is cut short, damaged, of another type, or has text that is not "
+        f"UTF-8"
+    )
+
+
+def refusal_of(method: str, error: Exception) -> tuple[grpc.StatusCode, str]:
+    """The status that answers an exception, and its text. Our own fault is logged."""
+    for kind, status in STATUSES:
+        if isinstance(error, kind):
+            return status, _cut(str(error))
+    log.error("call_failed", method=method, exc_info=error)
+    return grpc.StatusCode.INTERNAL, "internal error; the server's log has it"
 
 
 class Guarded:
@@ -113,7 +124,7 @@ def _writer(write: Callable[[Any], bytes] | None) -> Callable[[Any], bytes]:
 def _whole(request: Any) -> Any:
     """A request that is one message."""
     if request.__class__ is Unreadable:
-        raise request.error()
+        raise unreadable(request.method)
     return request
 
 
@@ -162,12 +173,7 @@ async def _abort(method: str, error: Exception, context: Any) -> None:
     """End the call with the status of `error`. What ended already, by the servicer or by the peer, stays ended."""
     if isinstance(error, grpc.aio.AbortError | grpc.RpcError):
         raise error
-    status = next((status for kind, status in STATUSES if isinstance(error, kind)), None)
-    if status is None:
-        log.error("call_failed", method=method, exc_info=error)
-        await context.abort(grpc.StatusCode.INTERNAL, "internal error; the server's log has it")
-    else:
-        await context.abort(status, _cut(str(error)))
+    await context.abort(*refusal_of(method, error))
 
 
 def _cut(text: str) -> str:
