@@ -16,6 +16,10 @@ from apportion.edge.http2.stream import Stream
 from apportion.guarding import refusal_of
 
 
+BEHIND_MAX = 65_536
+"""Bytes of an answer of several messages that may wait for the peer's window."""
+
+
 class Context:
     """What a servicer's method can say beside its answer. Unary methods share one."""
 
@@ -107,14 +111,14 @@ class StreamingCall(Call, Context):
         super().advance()
 
     async def write(self, message: Any) -> None:
-        """Send one message; returns when it went."""
+        """Send one message. Waits only for a peer that is far behind: a health service waits with it."""
         connection, stream = self._replies.connection, self._stream
         raw = self._asked.method.write(message)
         if not stream.started:
             connection.begin(stream, HEAD)
         connection.send(stream, framed(raw))
         self._replies.flush()
-        while stream.unsent:
+        while len(stream.unsent) > BEHIND_MAX:
             await self._until_news()
 
     async def _answer(self) -> None:

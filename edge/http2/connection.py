@@ -137,7 +137,7 @@ class Connection:
             self._sender.head(stream, head)
 
     def send(self, stream: Stream, body: bytes) -> None:
-        """More of an answer. Wait for `stream.unsent` to be empty before the next."""
+        """More of an answer. What waits for the peer is in `stream.unsent`, whose bound is the caller's business."""
         if not stream.gone:
             self._sender.data(stream, body)
 
