@@ -15,7 +15,6 @@ from apportion.edge.http2.connection import Connection
 from apportion.edge.http2.stream import Stream
 from apportion.guarding import refusal_of
 
-
 BEHIND_MAX = 65_536
 """Bytes of an answer of several messages that may wait for the peer's window."""
 

@@ -46,9 +46,7 @@ def setting(name: int, value: int) -> bytes:
 
 def block(fields: Iterable[tuple[str, str]]) -> bytes:
     """Headers written without regard to any other block."""
-    encoder = Encoder()
-    encoder.header_table_size = 0
-    return encoder.encode(list(fields))
+    return Encoder().encode([(name, value, True) for name, value in fields])  # sensitive: kept in no table
 
 
 def grpc_message(message: bytes, compressed: bool = False) -> bytes:
@@ -142,7 +140,7 @@ class Peer:
                 assert came is not None, "the connection ended"
                 answer = found.get(came.stream, Answer())
                 if came.kind == HEADERS:
-                    answer.fields |= dict(self._decoder.decode(came.payload))
+                    answer.fields |= {str(name): str(value) for name, value in self._decoder.decode(came.payload)}
                 elif came.kind == DATA:
                     answer.body += came.payload
                 elif came.kind == RST_STREAM and came.stream in missing:

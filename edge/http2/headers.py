@@ -55,22 +55,24 @@ class HeaderReader:
         if found is not None:
             return found
         if block.translate(None, _REFERENCES):
-            self._known.clear()
             return _head(self.decode(block))
+        head = _head(self._decode(block))
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
-        self._known[block] = head = _head(self.decode(block))
+        self._known[block] = head
         return head
 
     def decode(self, block: bytes) -> list[tuple[str, str]]:
-        """Names and values, such as a request's trailers."""
+        """Names and values, such as a request's trailers. They may change the table."""
         self._known.clear()
+        return self._decode(block)
+
+    def _decode(self, block: bytes) -> list[tuple[str, str]]:
         try:
             fields: Iterable[tuple[Any, Any]] = self._decoder.decode(block, raw=True)
         except OversizedHeaderListError:
-            raise ConnectionFault(
-                Code.ENHANCE_YOUR_CALM, f"a request's headers have over {LIST_BYTES_MAX} bytes"
-            ) from None
+            text = f"a request's headers have over {2 * LIST_BYTES_MAX} bytes"
+            raise ConnectionFault(Code.ENHANCE_YOUR_CALM, text) from None
         except (HPACKError, IndexError):
             raise ConnectionFault(Code.COMPRESSION_ERROR, "a header block cannot be decoded") from None
         return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
