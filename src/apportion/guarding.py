@@ -67,8 +67,7 @@ def refusal_of(method: str, error: Exception) -> tuple[grpc.StatusCode, str]:
 class Guarded:
     """Takes services like a gRPC server, as generated `add_..._to_server` functions expect, and guards each method.
 
-    A servicer's methods are coroutines or asynchronous generators. One that takes a stream must iterate over it. One
-    that answers with `bytes` has serialised its answer itself.
+    A servicer's methods are coroutines or asynchronous generators. One that takes a stream must iterate over it.
     """
 
     def __init__(self, server: grpc.aio.Server) -> None:
@@ -87,7 +86,7 @@ class Guarded:
 def guard(method: str, handler: Handler) -> Handler:
     """`handler` with its requests read safely and its errors turned into statuses; `method` is its name for people."""
     reader = _reader(method, handler.request_deserializer)
-    writer = _writer(handler.response_serializer)
+    writer = handler.response_serializer
     if handler.unary_unary is not None:
         return grpc.unary_unary_rpc_method_handler(_unary(method, handler.unary_unary), reader, writer)
     if handler.stream_unary is not None:
@@ -110,15 +109,6 @@ def _reader(method: str, read: Callable[[bytes], Any] | None) -> Callable[[bytes
             return unreadable
 
     return read_safely
-
-
-def _writer(write: Callable[[Any], bytes] | None) -> Callable[[Any], bytes]:
-    assert write is not None, "a method of protobuf messages"
-
-    def write_unless_written(answer: Any) -> bytes:
-        return answer if answer.__class__ is bytes else write(answer)
-
-    return write_unless_written
 
 
 def _whole(request: Any) -> Any:
