@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from apportion.core.messages import (
     Acquire,
     AllocatorHello,
     Claim,
-    Demand,
     EpochKind,
     Governance,
     Hello,
@@ -23,11 +20,9 @@ from apportion.core.messages import (
     Lead,
     Leave,
     Plan,
-    Refused,
     Register,
     RegisterAnswer,
     Report,
-    ReportAck,
     Return,
     Rules,
     RulesAck,
@@ -49,7 +44,6 @@ from apportion.region.events import (
     Event,
     Note,
     RolledUp,
-    RollUp,
     RulesChanged,
     Send,
     Swapped,
@@ -59,17 +53,12 @@ from apportion.region.lending import Lending
 from apportion.region.plans import EPOCHS_KEPT, HeldPlan, Ledger, hold_plan
 from apportion.region.quotas import QuotaTable
 from apportion.region.registrar import Registrar, Settled, Transition, is_lead
-from apportion.region.remembering import EdgeMemory, spending
-from apportion.region.sessions import NAMES_MAX, SUPERSEDED_KEPT, AllocatorSession, Declared, EdgeSession
-from apportion.region.store import RollupRow
-from apportion.region.thresholds import OverThreshold, for_leader, is_grant, rights
+from apportion.region.remembering import EdgeMemory
+from apportion.region.reporting import rolled_up, take_report
+from apportion.region.sessions import NAMES_MAX, SUPERSEDED_KEPT, AllocatorSession, Declared, EdgeSession, refuse
+from apportion.region.thresholds import OverThreshold, is_grant
 from apportion.region.turning import change_rules, follow_plan, tell_undivided
 from apportion.region.versions import Versions
-
-AHEAD_MAX = 2
-"""Labels further beyond the region's own epoch than this were never lent here: edges follow the region's clock, and
-one whose clock went back while it was away finds them ahead of it by no more.
-"""
 
 
 class Authority:
@@ -91,8 +80,8 @@ class Authority:
         self.allocators: dict[int, AllocatorSession] = {}
         self.epoch = 0
         self._superseded: dict[int, None] = {}
-        self._requests = 0
-        self._rollups: dict[int, tuple[int, int]] = {}
+        self.requests = 0
+        self.rollups: dict[int, tuple[int, int]] = {}
 
     @property
     def register(self) -> Register:
@@ -114,7 +103,7 @@ class Authority:
             case Swapped():
                 commands += self._settle(self.registrar.swapped(event, now_ns), now_ns)
             case RolledUp(request, done):
-                commands += self._rolled_up(request, done)
+                commands += rolled_up(self, request, done)
             case RulesChanged(rules, ruleset):
                 self.memory.adopt(ruleset)
                 commands += change_rules(self, rules, ruleset) + self._governance(now_ns)
@@ -150,7 +139,7 @@ class Authority:
         commands += slowing.tell(self.lending, self.lending.plans.get(epoch), self.register)
         self.memory.roll(epoch)
         for edge in self.memory.mute(self.edges.values(), epoch):
-            refused = _refuse(edge.session, "no report came for 6 s", retry=True)
+            refused = refuse(edge.session, "no report came for 6 s", retry=True)
             commands += [*self._closed(edge.session, now_ns), *refused]
         forgotten = self.table.forget_idle(epoch)
         self.ledger.forget_quotas(forgotten)
@@ -203,38 +192,38 @@ class Authority:
             case Acquire() if edge is not None:
                 return self._acquire(edge, message, now_ns)
             case Report() if edge is not None:
-                return self._report(edge, message)
+                return take_report(self, edge, message)
             case Return() if edge is not None:
                 at = self.lending.instant(self.register, now_ns)
                 if not self.desk.take_back(edge, message, self.register, at):
-                    return _refuse(session, "more was returned than was issued", retry=True)
+                    return refuse(session, "more was returned than was issued", retry=True)
                 return []
             case RulesAck(version) if edge is not None:
                 edge.rules_version = version
                 return []
             case Leave() if edge is not None:
                 return [*self._closed(session, now_ns, left=True), Close(session)]
-        return _refuse(session, "the first message of a stream is Hello, and only the first", retry=False)
+        return refuse(session, "the first message of a stream is Hello, and only the first", retry=False)
 
     def _attach(self, session: int, hello: Hello, now_ns: int) -> list[Command]:
         namesakes = [edge for edge in self.edges.values() if edge.hello.edge == hello.edge]
         if hello.incarnation in self._superseded and namesakes:
             reason = f"another process attached as edge {hello.edge!r}: give each its own --id"
-            return _refuse(session, reason, retry=True)
+            return refuse(session, reason, retry=True)
         twins = [edge for edge in self.edges.values() if edge.incarnation == hello.incarnation]
         if hello.incarnation == self.replica or any(edge.hello.edge != hello.edge for edge in twins):
             # A copied machine: slices are bound to an incarnation, so two of one would spend the same units twice.
-            return _refuse(session, "this incarnation is attached already; start the process anew", retry=False)
+            return refuse(session, "this incarnation is attached already; start the process anew", retry=False)
         commands: list[Command] = []
         for other in namesakes:
             if other.incarnation != hello.incarnation:
                 self._supersede(other.incarnation)
             reason = f"edge {hello.edge!r} attached anew"
-            commands += _refuse(other.session, reason, retry=other.incarnation == hello.incarnation)
+            commands += refuse(other.session, reason, retry=other.incarnation == hello.incarnation)
             del self.edges[other.session]
         edges_max = self.ruleset.edges_max
         if edges_max is not None and len(self.edges) >= edges_max:
-            return commands + _refuse(session, f"edges_max is {edges_max} and as many are attached", retry=True)
+            return commands + refuse(session, f"edges_max is {edges_max} and as many are attached", retry=True)
         edge = EdgeSession(session, hello)
         edge.last_report = max(
             0, self.epoch - EPOCHS_KEPT
@@ -273,7 +262,7 @@ class Authority:
     def _acquire(self, edge: EdgeSession, message: Acquire, now_ns: int) -> list[Command]:
         edge.names.update((name.id, name.quota) for name in message.names)
         if len(edge.names) > NAMES_MAX:
-            return _refuse(edge.session, f"more than {NAMES_MAX} names declared on one stream", retry=True)
+            return refuse(edge.session, f"more than {NAMES_MAX} names declared on one stream", retry=True)
         edge.crossings += 1
         at = self.lending.instant(self.register, now_ns)
         consume = self.desk.take_in(edge, message, self.register, at)
@@ -287,70 +276,6 @@ class Authority:
         edge, reply = self.desk.finish(event, self.tick(now_ns))
         # A stream that ended meanwhile gets nothing: what was charged stays charged, never twice.
         return [Send(edge.session, reply)] if self.edges.get(edge.session) is edge else []
-
-    # --- reports
-
-    def _report(self, edge: EdgeSession, message: Report) -> list[Command]:
-        edge.names.update((name.id, name.quota) for name in message.names)
-        commands: list[Command] = []
-        rows = []
-        for identity, label, units, degraded in spending(message):
-            quota = edge.names.get(identity)
-            if quota is None:
-                return _refuse(edge.session, f"report {message.number} names a quota never declared", retry=True)
-            known = self.table.recall(quota, self.epoch)
-            if known is None or label > self.epoch + AHEAD_MAX:
-                # A rule that was in force when the units were spent, or labels of a store that is gone. The edge
-                # resends the report until it is acknowledged, so the rest of it must count.
-                left_out = (("edge", edge.hello.edge), ("rule", quota.rule), ("epoch", label), ("units", units))
-                commands.append(Note("warning", "report_row_left_out", left_out))
-                continue
-            rows.append(RollupRow(known.store_key, label, units))
-            issued = rights(known.rule, self.ledger.issued_to(label, edge.incarnation, known.id))
-            if units - degraded > issued and label > self.epoch - EPOCHS_KEPT and label > self.lending.kept_through:
-                fields = (("edge", edge.hello.edge), ("rule", known.quota.rule), ("epoch", label))
-                commands.append(Note("error", "report_above_issued", (*fields, ("units", units), ("issued", issued))))
-        self._requests += 1
-        self._rollups[self._requests] = (edge.session, message.number)
-        commands.append(RollUp(self._requests, edge.incarnation, message.number, tuple(rows)))
-        if message.epoch <= self.epoch + AHEAD_MAX:  # else of a store that is gone, and would be kept for ever
-            self.ledger.report(message.epoch, edge.incarnation)
-            self.memory.reported(edge, message.epoch)
-        if message.epoch > edge.last_report:
-            commands += self._demand(edge, message)
-        return commands
-
-    def _demand(self, edge: EdgeSession, message: Report) -> list[Command]:
-        """Pass a report's demand to every allocator, standbys too; remember it for reading back."""
-        edge.last_report = message.epoch
-        edge.degraded += message.degraded
-        quotas = [edge.names.get(identity) for identity in message.demand_ids.tolist()]
-        known = [self.table.find(quota, self.epoch) if quota is not None else None for quota in quotas]
-        kept = np.array([found is not None for found in known], np.bool_)
-        ids = np.array([found.id for found in known if found is not None], np.uint32)
-        units = message.demand[kept]
-        for found, cost in zip((each for each in known if each is not None), units.tolist(), strict=True):
-            self.desk.totals[found.quota.domain, found.quota.rule].offered += cost
-        if len(message.over_threshold):
-            for refused, cost in zip(known, message.over_threshold.tolist(), strict=True):
-                if refused is not None and cost:
-                    self.over_threshold.add(message.epoch, refused.store_key, cost)
-        edge.demand, edge.demand_epoch = dict(zip(ids.tolist(), units.tolist(), strict=True)), message.epoch
-        rows = for_leader([found for found in known if found is not None], units, self.lending.plans)
-        ids, units = ids[rows], units[rows]
-        return [
-            Send(
-                peer.session,
-                Demand(edge.incarnation, message.epoch, peer.declared.names_for(ids, self.table), ids, units),
-            )
-            for peer in self.allocators.values()
-        ]
-
-    def _rolled_up(self, request: int, done: bool) -> list[Command]:
-        session, number = self._rollups.pop(request)
-        if not done:
-            return [Note("error", "store_failed", (("operation", "roll_up"),))]
-        return [Send(session, ReportAck(number))] if session in self.edges else []
 
     # --- allocators
 
@@ -367,7 +292,7 @@ class Authority:
                 return self._change(partial(registers.claim, generation=generation, epoch=epoch), session, now_ns)
             case Plan() if peer is not None:
                 return self._plan(peer, message, now_ns)
-        return _refuse(session, "the first message of a stream is AllocatorHello, and only the first", retry=False)
+        return refuse(session, "the first message of a stream is AllocatorHello, and only the first", retry=False)
 
     def _plan(self, peer: AllocatorSession, plan: Plan, now_ns: int) -> list[Command]:
         peer.learn(plan.names)
@@ -397,7 +322,3 @@ class Authority:
                 known = self.table.by_id(identity)
                 if known is not None and is_grant(known.rule):
                     self.ledger.issue(plan.epoch, holder, identity, each)
-
-
-def _refuse(session: int, reason: str, retry: bool) -> list[Command]:
-    return [Send(session, Refused(reason, retry)), Close(session)]

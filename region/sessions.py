@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from apportion.core.messages import AllocatorHello, Hello, Holder, Ids, Plan, Quota, QuotaName
+from apportion.core.messages import AllocatorHello, Hello, Holder, Ids, Plan, Quota, QuotaName, Refused
+from apportion.region.events import Close, Command, Send
 from apportion.region.quotas import QuotaTable
 
 NAMES_MAX = 1 << 20
@@ -97,3 +98,8 @@ class Declared:
         """That id will mean another quota."""
         if identity < len(self._flags):
             self._flags[identity] = False
+
+
+def refuse(session: int, reason: str, retry: bool) -> list[Command]:
+    """Say why the stream ends, and end it. `retry`: whether to come again with the same."""
+    return [Send(session, Refused(reason, retry)), Close(session)]

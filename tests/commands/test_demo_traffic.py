@@ -62,16 +62,19 @@ def test_the_hotspot_moves_to_the_next_edge_every_five_seconds() -> None:
     assert most == [hotspot(3, 9, stretch * DWELL_NS) for stretch in range(4)]
 
 
-def test_the_built_in_rules_are_one_of_each_kind_at_200_a_second() -> None:
-    """Each with one key, offered 500 requests a second."""
+def test_the_built_in_rules_are_one_of_each_mode_at_100_a_second() -> None:
+    """Each with one key, offered 250 requests a second."""
     text = files("apportion.commands.demonstration").joinpath("demo.yaml").read_text()
     asked = questions_for(parse_rules([("demo.yaml", text)]))
-    assert [(each.rule.enforce.value, each.limit.per_second, each.limit.burst) for each in asked] == [
-        ("region", 200.0, 50),
-        ("lease", 200.0, 50),
+    assert [(each.rule.name, each.rule.enforce.value) for each in asked] == [
+        ("orders", "edge+region"),
+        ("scraping", "edge"),
+        ("search", "lease"),
+        ("payments", "region"),
     ]
-    assert [each.requests_per_second for each in asked] == [500.0, 500.0]
-    assert [each.key for each in asked] == [("payments",), ("search",)]
+    assert [(each.limit.per_second, each.limit.burst) for each in asked] == [(100.0, 25)] * 4
+    assert [each.requests_per_second for each in asked] == [250.0, 250.0, 250.0, 250.0]
+    assert [each.key for each in asked] == [("orders",), ("scraping",), ("search",), ("payments",)]
 
 
 def test_a_question_fits_every_kind_of_pattern() -> None:

@@ -83,23 +83,30 @@ async def lines_until(process: asyncio.subprocess.Process, wanted: str) -> None:
     assert line, f"the demo ended before it said {wanted!r}"
 
 
-async def test_both_ways_of_enforcing_hold_and_use_what_they_may(tmp_path: Path) -> None:
-    """No label over, no label of the lease above its quota, the region's sums agree, and nothing else on stdout."""
+async def test_each_of_the_four_modes_holds_its_bound(tmp_path: Path) -> None:
+    """No label over where the bound is 0, none further over than the bound where there is one, no label of the lease
+    above its quota, the region's sums agree, and nothing else on stdout.
+    """
     async with demo(tmp_path, "--seconds", "14", "--json") as process:
         output, said = await process.communicate()
     result = json.loads(output)
     assert process.returncode == 0, said.decode()
     assert result["problems"] == []
-    by_rule = {row["rule"]: row for row in result["rules"]}
-    assert {row["enforce"] for row in result["rules"]} == {"lease", "region"}
-    for row in by_rule.values():
-        assert (row["limit_per_second"], row["burst"], row["bound"]) == (200.0, 50, 0)
-        assert (row["overshoot_observed"], row["overshoot_region"]) == (0, 0)
+    by_mode = {row["enforce"]: row for row in result["rules"]}
+    bounds = {mode: row["bound"] for mode, row in by_mode.items()}
+    # Three edges are reached, but edges_max: 8 may be, and each admits 50 and a burst of 25 under one label.
+    assert bounds == {"edge+region": 0, "edge": 500, "lease": 0, "region": 0}
+    for mode, row in by_mode.items():
+        assert (row["limit_per_second"], row["burst"]) == (100.0, 25)
+        assert row["overshoot_observed"] <= bounds[mode]
+        assert row["overshoot_region"] <= bounds[mode]
         assert row["sums_agree"]
         assert row["offered"] > 0
-        assert 0 < row["admitted"] <= 200 * 16 + 50
-        assert row["crossings"] > 0
-    assert by_rule["search"]["above_quota"] <= 0
+        assert row["admitted"] > 0
+        assert (row["crossings"] > 0) is (mode != "edge")
+    assert by_mode["edge"]["admitted"] <= 3 * (50 * 16 + 25)
+    assert all(row["admitted"] <= 100 * 16 + 25 for mode, row in by_mode.items() if mode != "edge")
+    assert by_mode["lease"]["above_quota"] <= 0
     await until_nothing_is_left(tmp_path)
 
 

@@ -129,7 +129,10 @@ def test_rules_that_cannot_be_used(folder: Path, rules: str, texts: tuple[str, .
         (("edge", "--id", "a", "--location", NOT_TEXT, "--region", "127.0.0.1:1"), ("--location", "printable")),
         (("edge", "--id", "a", "--location", "b"), ("--region ADDR", "--alone")),
         ((*EDGE, "--id", "a", "--alone"), ("--alone", "--rules PATH", "no --region")),
-        ((*EDGE, "--id", "a", "--rules", "rules.yaml"), ("--rules goes with --alone",)),
+        (
+            ("edge", "--id", "a", "--location", "b", "--alone", "--rules", "rules.yaml", "--state", "kept"),
+            ("--state goes with --region",),
+        ),
         (("edge", "--id", "a", "--location", "b", "--region", NOT_TEXT), ("address", "not UTF-8")),
         (("allocator", "--region", f"h{NOT_TEXT}:1"), ("address", "not UTF-8")),
         (("allocator", "--region", "127.0.0.1"), ("'127.0.0.1'", "HOST:PORT")),

@@ -43,6 +43,34 @@ STOP_S = 5.0
 """What requests under way get to be answered when the process is asked to stop."""
 
 
+CheckHeaders = Annotated[
+    str | None,
+    typer.Option(
+        envvar="APPORTION_CHECK_HEADERS",
+        metavar="DIMENSION=HEADER,...",
+        help="What /check reads: which request header is which dimension. An absent header is an absent dimension.",
+    ),
+]
+
+CheckDomain = Annotated[
+    str | None,
+    typer.Option(
+        envvar="APPORTION_CHECK_DOMAIN",
+        metavar="DOMAIN",
+        help="Domain that /check asks of; unless given, the header X-Apportion-Domain, or the only one.",
+    ),
+]
+
+StateFolder = Annotated[
+    str | None,
+    typer.Option(
+        envvar="APPORTION_STATE",
+        metavar="DIR",
+        help="Keep the last good rules and shares here, for a start while the region is away. One folder per edge.",
+    ),
+]
+
+
 @told_plainly
 def edge(
     name: Annotated[str, typer.Option("--id", envvar="APPORTION_ID", metavar="NAME", help="Unique among edges.")],
@@ -59,22 +87,8 @@ def edge(
             envvar="APPORTION_HTTP", metavar="ADDR", help="Serve /check, /v1/decide, /healthz, /readyz, /metrics here."
         ),
     ] = None,
-    check_headers: Annotated[
-        str | None,
-        typer.Option(
-            envvar="APPORTION_CHECK_HEADERS",
-            metavar="DIMENSION=HEADER,...",
-            help="What /check reads: which request header is which dimension. An absent header is an absent dimension.",
-        ),
-    ] = None,
-    check_domain: Annotated[
-        str | None,
-        typer.Option(
-            envvar="APPORTION_CHECK_DOMAIN",
-            metavar="DOMAIN",
-            help="Domain that /check asks of; unless given, the header X-Apportion-Domain, or the only one.",
-        ),
-    ] = None,
+    check_headers: CheckHeaders = None,
+    check_domain: CheckDomain = None,
     alone: Annotated[bool, typer.Option("--alone", help="No region: one location, every limit decided here.")] = False,
     rules: Annotated[
         str | None,
@@ -84,14 +98,7 @@ def edge(
             help="Rules file, or a folder: with --alone the rules, else a boot copy for when the region is away.",
         ),
     ] = None,
-    state: Annotated[
-        str | None,
-        typer.Option(
-            envvar="APPORTION_STATE",
-            metavar="DIR",
-            help="Keep the last good rules and shares here, for a start while the region is away. One folder per edge.",
-        ),
-    ] = None,
+    state: StateFolder = None,
     config: ConfigFile = None,
 ) -> None:
     """Answer requests near the user: from slices in hand where possible, by the region where necessary.

@@ -1,0 +1,94 @@
+"""How a replica takes an edge's report: usage into the rollup, demand to every allocator (design 5.8). Pure.
+
+Functions of the authority's own state, apart from it for its length.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from apportion.core.messages import Demand, Report, ReportAck
+from apportion.region.events import Command, Note, RollUp, Send
+from apportion.region.plans import EPOCHS_KEPT
+from apportion.region.remembering import spending
+from apportion.region.sessions import EdgeSession, refuse
+from apportion.region.store import RollupRow
+from apportion.region.thresholds import for_leader, rights
+
+if TYPE_CHECKING:
+    from apportion.region.authority import Authority
+
+AHEAD_MAX = 2
+"""Labels further beyond the region's own epoch than this were never lent here: edges follow the region's clock, and
+one whose clock went back while it was away finds them ahead of it by no more.
+"""
+
+
+def take_report(authority: Authority, edge: EdgeSession, message: Report) -> list[Command]:
+    """Add what was used; acknowledged once the store has it."""
+    edge.names.update((name.id, name.quota) for name in message.names)
+    commands: list[Command] = []
+    rows = []
+    forgotten = max(authority.epoch - EPOCHS_KEPT, authority.lending.kept_through)
+    for identity, label, units, degraded in spending(message):
+        quota = edge.names.get(identity)
+        if quota is None:
+            return refuse(edge.session, f"report {message.number} names a quota never declared", retry=True)
+        known = authority.table.recall(quota, authority.epoch)
+        if known is None or label > authority.epoch + AHEAD_MAX:
+            # A rule that was in force when the units were spent, or labels of a store that is gone. The edge
+            # resends the report until it is acknowledged, so the rest of it must count.
+            left_out = (("edge", edge.hello.edge), ("rule", quota.rule), ("epoch", label), ("units", units))
+            commands.append(Note("warning", "report_row_left_out", left_out))
+            continue
+        rows.append(RollupRow(known.store_key, label, units))
+        issued = rights(known.rule, authority.ledger.issued_to(label, edge.incarnation, known.id))
+        if units - degraded > issued and label > forgotten:
+            fields = (("edge", edge.hello.edge), ("rule", known.quota.rule), ("epoch", label))
+            commands.append(Note("error", "report_above_issued", (*fields, ("units", units), ("issued", issued))))
+    authority.requests += 1
+    authority.rollups[authority.requests] = (edge.session, message.number)
+    commands.append(RollUp(authority.requests, edge.incarnation, message.number, tuple(rows)))
+    if message.epoch <= authority.epoch + AHEAD_MAX:  # else of a store that is gone, and would be kept for ever
+        authority.ledger.report(message.epoch, edge.incarnation)
+        authority.memory.reported(edge, message.epoch)
+    if message.epoch > edge.last_report:
+        commands += _demand(authority, edge, message)
+    return commands
+
+
+def _demand(authority: Authority, edge: EdgeSession, message: Report) -> list[Command]:
+    """Pass a report's demand to every allocator, standbys too; remember it for reading back."""
+    edge.last_report = message.epoch
+    edge.degraded += message.degraded
+    quotas = [edge.names.get(identity) for identity in message.demand_ids.tolist()]
+    known = [authority.table.find(quota, authority.epoch) if quota is not None else None for quota in quotas]
+    kept = np.array([found is not None for found in known], np.bool_)
+    ids = np.array([found.id for found in known if found is not None], np.uint32)
+    units = message.demand[kept]
+    for found, cost in zip((each for each in known if each is not None), units.tolist(), strict=True):
+        authority.desk.totals[found.quota.domain, found.quota.rule].offered += cost
+    if len(message.over_threshold):
+        for refused, cost in zip(known, message.over_threshold.tolist(), strict=True):
+            if refused is not None and cost:
+                authority.over_threshold.add(message.epoch, refused.store_key, cost)
+    edge.demand, edge.demand_epoch = dict(zip(ids.tolist(), units.tolist(), strict=True)), message.epoch
+    rows = for_leader([found for found in known if found is not None], units, authority.lending.plans)
+    ids, units = ids[rows], units[rows]
+    return [
+        Send(
+            peer.session,
+            Demand(edge.incarnation, message.epoch, peer.declared.names_for(ids, authority.table), ids, units),
+        )
+        for peer in authority.allocators.values()
+    ]
+
+
+def rolled_up(authority: Authority, request: int, done: bool) -> list[Command]:
+    """The store has taken a report, or could not."""
+    session, number = authority.rollups.pop(request)
+    if not done:
+        return [Note("error", "store_failed", (("operation", "roll_up"),))]
+    return [Send(session, ReportAck(number))] if session in authority.edges else []
