@@ -82,6 +82,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._connection = Connection()
         self._replies = Replies(self._connection, self._flush_soon)
         self._flushing = False
+        self._greeting: asyncio.TimerHandle | None = None
         self._parting: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
 
@@ -97,7 +98,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             transport.close()
             return
         self._server.connections.add(self)
-        self._loop.call_later(GREETING_S, self._check_greeting)
+        self._greeting = self._loop.call_later(GREETING_S, self._check_greeting)
         if self._server.leaving:
             self.leave()
         self._flush()
@@ -127,8 +128,9 @@ class ServerConnection(asyncio.BufferedProtocol):
         """The connection is no more."""
         self._server.connections.discard(self)
         self._give_up()
-        if self._parting is not None:
-            self._parting.cancel()
+        for timer in (self._greeting, self._parting):
+            if timer is not None:
+                timer.cancel()
         self.closed.set_result(None)
 
     # ------------------------------------------------------------------------------------------------------ leaving
