@@ -79,12 +79,7 @@ def edge(
         str | None, typer.Option(envvar="APPORTION_REGION", metavar="ADDR[,ADDR...]", help="The region's replicas.")
     ] = None,
     rls: Annotated[
-        str,
-        typer.Option(
-            envvar="APPORTION_RLS",
-            metavar="ADDR",
-            help="Serve gRPC here: Envoy RLS, apportion.v1.Limiter, health, reflection.",
-        ),
+        str, typer.Option(envvar="APPORTION_RLS", metavar="ADDR", help="Serve Envoy RLS and apportion.v1.Limiter here.")
     ] = "127.0.0.1:8081",
     http: Annotated[
         str | None,
