@@ -4,16 +4,34 @@ from functools import partial
 
 import pytest
 
+from apportion.core.messages import Rules
+from apportion.core.rule import RuleSet
+from apportion.region.authority import Authority
 from tests.faults.network import MS
-from tests.faults.rules import application
+from tests.faults.rules import application, load
 from tests.faults.runs import broken
 from tests.faults.test_liveness import every
 from tests.faults.world import SECOND, Options, World
 
+RULES = """
+version: 1
+domain: api
+edges_max: 16
+rules:
+  - {name: hundred, match: {h: "*"}, key: [h], limit: {rate: 100/s}, enforce: lease, when_unavailable: [deny]}
+"""
+"""The rule of the fault world by itself, for more edges than its other rules allow."""
+
+
+def authority(_: Rules, __: RuleSet, *rest: object) -> Authority:
+    """A region with these rules."""
+    rules = Rules(1, (("rules.yaml", RULES),))
+    return Authority(rules, load(rules), *rest)  # type: ignore[arg-type]
+
 
 def world() -> World:
     """Ten edges under 100/s."""
-    made = World(46, Options(edges=10, allocators=1, delay_ns=5 * MS))
+    made = World(46, Options(edges=10, allocators=1, delay_ns=5 * MS, make_authority=authority))
     made.start()
     return made
 
