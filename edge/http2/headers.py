@@ -22,6 +22,9 @@ BLOCK_BYTES_MAX = 2 * LIST_BYTES_MAX
 KNOWN_MAX = 256
 """Blocks that are remembered."""
 
+UPDATES_MAX = 2
+"""Changes of the table's size at the beginning of a block (RFC 7541, 4.2)."""
+
 _REFERENCES = bytes(range(0x81, 0xFF))
 """Bytes that are each a whole header: a reference to the tables. 0xff is the first of several."""
 
@@ -68,6 +71,7 @@ class HeaderReader:
         return self._decode(block)
 
     def _decode(self, block: bytes) -> list[tuple[str, str]]:
+        _check_updates(block)
         try:
             fields: Iterable[tuple[Any, Any]] = self._decoder.decode(block, raw=True)
         except OversizedHeaderListError:
@@ -76,6 +80,20 @@ class HeaderReader:
         except (HPACKError, IndexError):
             raise ConnectionFault(Code.COMPRESSION_ERROR, "a header block cannot be decoded") from None
         return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
+
+
+def _check_updates(block: bytes) -> None:
+    """Refuse more changes of the table's size than a peer can need, which the library would all carry out."""
+    at = count = 0
+    while at < len(block) and block[at] & 0xE0 == 0x20:
+        count += 1
+        if count > UPDATES_MAX:
+            raise ConnectionFault(Code.COMPRESSION_ERROR, f"a header block has over {UPDATES_MAX} changes of its table")
+        more = block[at] & 0x1F == 0x1F  # the size goes on in bytes whose first bit says whether another follows
+        at += 1
+        while more and at < len(block):
+            more = block[at] > 127
+            at += 1
 
 
 def _head(fields: list[tuple[str, str]]) -> Head:

@@ -318,6 +318,11 @@ def test_the_same_references_mean_something_else_after_the_table_changed() -> No
     assert reader.read(request_line + newest).fields == {"c": "3"}
 
 
+def test_a_table_may_be_changed_twice_in_a_block() -> None:
+    """Emptied and made as large as before, as a peer does whose settings changed twice."""
+    assert HeaderReader().read(b"\x20\x3f\xe1\x1f" + block(FIELDS)).method == "POST"
+
+
 def test_a_stream_is_small() -> None:
     """No dictionary for each."""
     assert not hasattr(Stream(1, HeaderReader().read(block(FIELDS)), 1), "__dict__")

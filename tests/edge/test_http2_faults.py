@@ -89,6 +89,7 @@ CONNECTION_FAULTS = {
     "a header cut short": (raw(HEADERS, END_HEADERS, 1, b"\x00\x05ab"), COMPRESSION_ERROR),
     "a header that ends with its name": (raw(HEADERS, END_HEADERS, 1, b"\x00\x01a"), COMPRESSION_ERROR),
     "a table of 8 KiB": (raw(HEADERS, END_HEADERS, 1, b"\x3f\xe1\x3f" + block(FIELDS)), COMPRESSION_ERROR),
+    "a table changed three times": (raw(HEADERS, END_HEADERS, 1, b"\x20\x3f\xe1\x1f\x20"), COMPRESSION_ERROR),
     "headers of 40 KiB out of 8": (
         raw(HEADERS, END_HEADERS, 1, b"\x40\x01a\x7f\x80\x1e" + b"x" * 3_967 + b"\xbe" * 10),
         ENHANCE_YOUR_CALM,
@@ -215,6 +216,19 @@ async def test_frames_that_come_with_requests_are_no_flood() -> None:
             await peer.send(*(request(n) + extra for n in streams))
             answers = await peer.answers(*streams)
             assert {answer.status for answer in answers.values()} == {"0"}
+
+
+async def test_waiting_calls_given_up_are_no_flood() -> None:
+    """In an outage a proxy may give up each of its requests: 3,000 of them, each once it was seen."""
+    decider = Waiting()
+    async with opened(decider) as doors, connected(doors.doors.address) as peer:
+        for begin in range(1, 6_001, 1_000):
+            streams = range(begin, begin + 1_000, 2)
+            await peer.send(*(request(n) for n in streams))
+            for _ in streams:
+                await decider.asked.get()
+            await peer.send(*(reset(n) for n in streams), raw(PING, 0, 0, bytes(8)))
+            await peer.until(PING, flags=ACK)
 
 
 async def test_a_peer_that_says_hello_in_pieces_is_served() -> None:
