@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -106,6 +106,10 @@ class Load:
         self.latencies: list[float] = []
         self.first = b""
         """The message of the first answer."""
+
+    def close(self) -> None:
+        """Leave, so that the server need not wait for us when it stops."""
+        self._socket.close()
 
     def run(self, seconds: float, in_flight: int) -> float:
         """Answers a second."""
@@ -200,7 +204,8 @@ def started(name: str, arguments: list[str]) -> Iterator[Contender]:
     try:
         found = next((found for line in process.stdout if (found := ADDRESS.search(line))), None)
         assert found is not None, f"{name} did not start"
-        yield Contender(name, process, Load(found[0]))
+        with closing(Load(found[0])) as load:
+            yield Contender(name, process, load)
     finally:
         process.terminate()
         process.wait(STOP_S)
@@ -235,7 +240,7 @@ async def serve_empty(answer: bytes) -> None:
 
 def run(arguments: argparse.Namespace) -> bool:
     """Measure and print; whether design 11 is kept."""
-    os.sched_setaffinity(0, os.sched_getaffinity(0) - {SERVER_CORE})
+    os.sched_setaffinity(0, os.sched_getaffinity(0) - {SERVER_CORE} or {SERVER_CORE})
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         found = [
             stack.enter_context(started(*agent(rules, refusing, Path(folder))))

@@ -27,6 +27,9 @@ READ_BYTES = 32_768
 GREETING_S = 10.0
 """What a new connection may take to say that it speaks HTTP/2."""
 
+HEARING_S = 1.0
+"""What a peer may take to say that it heard that we leave, before no more requests are taken."""
+
 PARTING_S = 1.0
 """What a peer may take to close its side: closed at once, a connection may lose what was written last."""
 
@@ -83,6 +86,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._replies = Replies(self._connection, self._flush_soon)
         self._flushing = False
         self._greeting: asyncio.TimerHandle | None = None
+        self._hearing: asyncio.TimerHandle | None = None
         self._parting: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
 
@@ -128,7 +132,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         """The connection is no more."""
         self._server.connections.discard(self)
         self._give_up()
-        for timer in (self._greeting, self._parting):
+        for timer in (self._greeting, self._hearing, self._parting):
             if timer is not None:
                 timer.cancel()
         self.closed.set_result(None)
@@ -138,6 +142,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def leave(self) -> None:
         """Have what is under way answered, and close."""
         self._connection.leave()
+        self._hearing = self._loop.call_later(HEARING_S, self._refuse_new)
         self._flush_soon()
 
     async def end(self) -> None:
@@ -152,6 +157,10 @@ class ServerConnection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """Close without regard for what was not written."""
         self._transport.abort()
+
+    def _refuse_new(self) -> None:
+        self._connection.refuse_new()
+        self._flush()
 
     def _check_greeting(self) -> None:
         if not self._connection.greeted:

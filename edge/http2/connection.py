@@ -158,6 +158,12 @@ class Connection:
         """Ask the peer to send no more requests here. What is under way is answered; see `left`."""
         self._sender.out.append(goaway(NUMBER_MAX, Code.NO_ERROR, "leaving") + frame(PING, 0, 0, LEAVING))
 
+    def refuse_new(self) -> None:
+        """After `leave`: the peer has heard of it, or had the time to. It is told which request was the last."""
+        if not self._refusing:
+            self._refusing = True
+            self._sender.out.append(goaway(self._last, Code.NO_ERROR, "leaving"))
+
     @property
     def greeted(self) -> bool:
         """The peer said that it speaks HTTP/2."""
@@ -318,9 +324,8 @@ class Connection:
         self._allowance.spend(self._now)
         if not flags & ACK:
             self._sender.out.append(frame(PING, ACK, 0, payload))
-        elif payload == LEAVING and not self._refusing:
-            self._refusing = True
-            self._sender.out.append(goaway(self._last, Code.NO_ERROR, "leaving"))
+        elif payload == LEAVING:
+            self.refuse_new()
 
     def _on_goaway(self, flags: int, stream_id: int, payload: bytes) -> None:
         """The peer begins no more requests; those under way are still answered."""

@@ -231,6 +231,19 @@ async def test_leaving_lets_what_is_under_way_end_and_loses_nothing() -> None:
     assert {answer.status for answer in answers.values()} == {"0"}
 
 
+async def test_a_peer_that_does_not_hear_holds_up_no_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that leaves the ping unanswered is told all the same which request was the last, and the connection ends."""
+    monkeypatch.setattr("apportion.edge.grpc_server.HEARING_S", 0.02)
+    async with opened(TENANT) as doors, connected(doors.doors.address) as peer:
+        await peer.send(request(1))
+        await peer.answer(1)
+        closed = await closing(doors)
+        first, second = await peer.until(GOAWAY), await peer.until(GOAWAY)
+        assert await peer.frame() is None
+        await closed
+    assert (first.payload[:4], second.payload[:4]) == (u32(2**31 - 1), u32(1))
+
+
 async def test_what_is_under_way_at_the_end_of_the_grace_is_told_so() -> None:
     """UNAVAILABLE, and the decision is cancelled."""
     decider = Waiting()
