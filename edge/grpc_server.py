@@ -21,8 +21,8 @@ from apportion.listening import bind, unbind
 CONNECTIONS_MAX = 1_000
 """Connections at a time; a further one is closed. A process can often open no more than 1,024 files."""
 
-READ_BYTES = 32_768
-"""Bytes of one read: as many small requests as are answered before another connection has its turn."""
+READ_BYTES = 16_384
+"""Bytes of one read: small requests of about 10 ms, which are answered before anything else has its turn."""
 
 GREETING_S = 10.0
 """What a new connection may take to say that it speaks HTTP/2."""
