@@ -41,8 +41,8 @@ class Limits:
     def __init__(self, rules: RuleSet) -> None:
         self._worths: dict[Worth, int] = {}  # each once: many rules, few limits
         self._of_rule: dict[tuple[str, str, str], int] = {}  # by domain, rule and plan
-        self._by_plan = {
-            (rule.domain, rule.name): rule for d in rules.domains.values() for rule in d.rules if rule.by_plan
+        self._by_key = {
+            (rule.domain, rule.name): rule for d in rules.domains.values() for rule in d.rules if rule.by_key
         }
         self._of_quota: Indexes = np.full(0, -1, np.int64)
         for domain in rules.domains.values():
@@ -69,8 +69,8 @@ class Limits:
 
     def _name(self, quota: Quota) -> tuple[str, str, str]:
         """Which rule is meant, as it is on the plan of the quota's tenant."""
-        by_plan = self._by_plan.get((quota.domain, quota.rule))
-        rule = by_plan.for_encoded_key(quota.key) if by_plan is not None else None
+        by_key = self._by_key.get((quota.domain, quota.rule))
+        rule = by_key.for_encoded_key(quota.key) if by_key is not None else None
         return quota.domain, quota.rule, rule.plan if rule is not None else ""
 
     def units(self, quotas: Indexes, epoch: int) -> Integers:

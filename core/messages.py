@@ -13,6 +13,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from apportion.core.space_saving import Counted
+
 Ids = npt.NDArray[np.uint32]
 Units = npt.NDArray[np.uint64]
 
@@ -94,9 +96,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """First message of an edge. `incarnation` is random at the edge's start; `epoch` the highest it has seen, 0 if
-    none.
-    """
+    """First message of an edge. `incarnation` is random at its start; `epoch` the highest it has seen, 0 if none."""
 
     edge: str
     location: str
@@ -155,6 +155,8 @@ class Report:
     degraded: int = 0
     spent_degraded: Units = field(default_factory=no_units)
     over_threshold: Units = field(default_factory=no_units)  # of `demand`: refused at the edge, above a threshold
+    most_refused: tuple[Counted[Quota], ...] = ()  # by any rule, wherever; those too that have no demand
+    degraded_rules: tuple[tuple[str, str, int], ...] = ()  # domain, name, answers that were degraded in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,9 +347,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Governance:
-    """Region to allocator, on attaching and each second: time, register, rules version, who is attached to this
-    replica.
-    """
+    """Region to allocator, on attaching and each second: time, register, rules version, who is attached here."""
 
     tick: Tick
     register: Register

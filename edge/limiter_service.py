@@ -13,7 +13,15 @@ from apportion.core.errors import InputError
 from apportion.core.match import Matcher
 from apportion.core.request import MEASURE_NAME_MAX, MEASURES_MAX, Cost, Descriptor
 from apportion.core.rule import REQUESTS
-from apportion.edge.asking import DESCRIPTORS_MAX, DIMENSIONS_MAX, Answer, decision_ids, find_matcher, start
+from apportion.edge.asking import (
+    DESCRIPTORS_MAX,
+    DIMENSIONS_MAX,
+    Answer,
+    decision_ids,
+    find_matcher,
+    start,
+    unknown_measure,
+)
 from apportion.edge.decider import Decider
 from apportion.edge.limiter_answer import to_response
 from apportion.proto.v1 import limiter_pb2, limiter_pb2_grpc
@@ -60,7 +68,11 @@ class LimiterService(limiter_pb2_grpc.LimiterServicer):
 
     def _read(self, request: limiter_pb2.DecideRequest, path: str) -> Asked:
         descriptors = read_descriptors(request, path)
-        return find_matcher(self._decider, request.domain), descriptors
+        matcher = find_matcher(self._decider, request.domain)
+        wrong = unknown_measure(matcher, descriptors) if request.refuse_unknown_measures else None
+        if wrong is not None:
+            raise InputError(f"{path}cost {wrong}")
+        return matcher, descriptors
 
     def _start(self, asked: Asked, peek: bool) -> Answer | Coroutine[None, None, Answer]:
         matcher, descriptors = asked

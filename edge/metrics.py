@@ -109,6 +109,10 @@ def _edge_metrics(gauges: Gauges) -> Iterator[Metric]:
         for (domain, rule, stage, passed), number in list(gauges.stages.items()):
             answers.add_metric((domain, rule, stage, "passed" if passed else "refused"), number)
         yield answers
+    if gauges.rules_version is not None:
+        yield GaugeMetricFamily(
+            "apportion_rules_version", "Version of the rules that the region sent last.", value=gauges.rules_version
+        )
     if gauges.epoch_error_ns is not None:
         yield GaugeMetricFamily(
             "apportion_epoch_mapping_error_seconds",

@@ -52,6 +52,10 @@ from apportion.proto.wire_limits import (
 )
 from apportion.proto.wire_values import (
     check_present,
+    degraded_from_wire,
+    degraded_to_wire,
+    heavy_from_wire,
+    heavy_to_wire,
     names_from_wire,
     names_to_wire,
     refused_from_wire,
@@ -231,6 +235,8 @@ def _report_to_wire(report: Report) -> region_pb2.Report:
         degraded=report.degraded,
         spent_degraded=units_to_wire(report.spent_degraded),
         over_threshold=units_to_wire(report.over_threshold),
+        most_refused=heavy_to_wire(report.most_refused),
+        degraded_rules=degraded_to_wire(report.degraded_rules),
     )
 
 
@@ -262,6 +268,8 @@ def _report_from_wire(report: region_pb2.Report) -> Report:
         degraded=check_number(report.degraded, "report.degraded", NUMBER_MAX),
         spent_degraded=spent_degraded,
         over_threshold=over_threshold,
+        most_refused=heavy_from_wire(report.most_refused, "report.most_refused"),
+        degraded_rules=degraded_from_wire(report.degraded_rules, "report.degraded_rules"),
     )
 
 

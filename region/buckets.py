@@ -11,7 +11,7 @@ from collections import deque
 from apportion.core.bucket import Bucket
 from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
 from apportion.region.rollup import Rollup
-from apportion.region.store import Anchor, Charge, Charged, Charges, ChargesAnswer
+from apportion.region.store import Anchor, Charge, Charged, Charges, ChargesAnswer, Counters
 
 BUCKETS_MAX = 1_000_000
 """Buckets held, about 300 bytes each with a short key. A further key is refused, never given a fresh allowance."""
@@ -97,7 +97,8 @@ class Buckets:
         self.cached_max = min(CACHED_MAX, buckets_max // 2)
         self.empty_since_ns: int | None = None
         self.evicted_live = False
-        self.refused_full = 0
+        self._refused_full = 0
+        self._created = 0
         self.decided = Rollup()
         self.decided_durable = Rollup()
         self.changed: dict[bytes, StoredBucket] = {}
@@ -108,6 +109,10 @@ class Buckets:
 
     def __len__(self) -> int:
         return len(self._table)
+
+    def counters(self) -> Counters:
+        """What was counted here."""
+        return Counters(len(self._table), self._created, self._refused_full)
 
     def get(self, store_key: bytes) -> StoredBucket | None:
         """The bucket in memory, as it was when it was last looked at; None when there is none."""
@@ -253,6 +258,7 @@ class Buckets:
         """Charge `units` that fit, and roll them up; returns the backlog then."""
         if key not in self._table:
             self._add(key, bucket)
+            self._created += 1
         bucket.backlog = backlog = bucket.backlog + units * bucket.period
         assert backlog <= bucket.capacity, "a bucket never takes more than fits"
         rollup = self.decided
@@ -267,7 +273,7 @@ class Buckets:
         """Whether the table takes so many further keys; counted when it does not."""
         if len(self._table) + added <= self.buckets_max:
             return True
-        self.refused_full += 1
+        self._refused_full += 1
         return False
 
     def _add(self, key: bytes, bucket: StoredBucket) -> None:

@@ -16,10 +16,18 @@ from apportion.region.store import Anchor, Charges, ChargesAnswer
 
 @dataclass(slots=True)
 class Totals:
-    """Counts of one rule since this replica started: offered cost as reported by edges, crossings that asked for it."""
+    """Counts of one rule since this replica started, as reported by edges: offered cost, units spent degraded and
+    requests answered so, units refused above a threshold without asking; and crossings that asked for it.
+    `degraded_epoch` and `failed_epoch`: when an edge last answered degraded, and the store last failed; -1: never.
+    """
 
     offered: int = 0
     crossings: int = 0
+    degraded: int = 0
+    degraded_requests: int = 0
+    refused_at_edge: int = 0
+    degraded_epoch: int = -1
+    failed_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,9 @@ class Desk:
             reply, charged = answer(each, from_store, event.answers is None)
             groups.append(reply)
             for route in each.routes:
+                if event.answers is None and route.known is not None:
+                    quota = route.known.quota
+                    self.totals[quota.domain, quota.rule].failed_epoch = tick.epoch
                 if charged and route.pool is not None and route.known is not None:
                     units = charged * route.member.cost
                     self._ledger.issue(crossing.at.epoch, crossing.edge.incarnation, route.known.id, units)

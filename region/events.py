@@ -62,10 +62,11 @@ class Swapped:
 
 @dataclass(frozen=True, slots=True)
 class RolledUp:
-    """Answer to RollUp: whether the rows, new or a duplicate, are in the store now."""
+    """Answer to RollUp: whether the rows are in the store now, and whether they were new to it."""
 
     request: int
     done: bool
+    new: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,10 @@ class EdgeMemory:
         """The attached edges that are taken off since nothing was heard of them for too long."""
         return [edge for edge in edges if _heard(edge) < epoch - MUTE_EPOCHS] if self.needed else []
 
+    def away(self) -> list[tuple[str, int]]:
+        """Edges whose stream ended, not in good order, and has not come back: name, and the epoch in which it ended."""
+        return sorted((name, memory.gone) for name, memory in self._edges.items() if memory.gone is not None)
+
     def tell(self, peer: AllocatorSession, epoch: int) -> list[Remembered]:
         """All of it, for one allocator."""
         told = []

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apportion.core.messages import AllocatorHello, Hello, Holder, Ids, Plan, Quota, QuotaName, Refused
+from apportion.core.space_saving import Counted
 from apportion.region.events import Close, Command, Send
 from apportion.region.quotas import QuotaTable
 
@@ -35,6 +36,7 @@ class EdgeSession:
         self.degraded = 0
         self.demand: dict[int, int] = {}
         self.demand_epoch = 0
+        self.most_refused: tuple[Counted[Quota], ...] = ()
         self.rules_version = 0  # acknowledged
 
     @property

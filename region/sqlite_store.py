@@ -24,7 +24,7 @@ from apportion.region import sqlite_rows
 from apportion.region.buckets import BUCKETS_MAX, Buckets, StoredBucket
 from apportion.region.sqlite_file import SqliteFile, Work
 from apportion.region.sqlite_rows import INTEGER_MAX, BucketRow
-from apportion.region.store import Anchor, Charges, ChargesAnswer, RollupRow
+from apportion.region.store import Anchor, Charges, ChargesAnswer, Counters, RollupRow
 
 MEMORY_DRAIN_NS = 2 * EPOCH_NS
 """Buckets that drain within this live in memory only (design 4.2); after a restart they are full again within it."""
@@ -128,6 +128,9 @@ class SqliteStore:
         """The wall clock at `open`, or the last time the file knew if that was later, plus monotonic time since."""
         return self._monotonic_ns() + self._offset_ns
 
+    def counters(self) -> Counters:
+        return self._buckets.counters()
+
     async def consume(self, groups: tuple[Charges, ...], anchor: Anchor) -> tuple[ChargesAnswer, ...]:
         """Decide; at once where every bucket lives in memory, after a commit where one is durable."""
         self._check_open()
@@ -172,6 +175,12 @@ class SqliteStore:
 
         version, _ = await self._ask(work=partial(sqlite_rows.rules_version, digest=digest), then=then)
         return int(version)
+
+    async def overrides(self) -> str:
+        return str(await self._ask(work=sqlite_rows.overrides))
+
+    async def keep_overrides(self, text: str) -> None:
+        await self._ask(work=partial(sqlite_rows.keep_overrides, text=text))
 
     # --- the owner --------------------------------------------------------------------------------------------------
 

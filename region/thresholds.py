@@ -61,6 +61,10 @@ class OverThreshold:
         labels = self._units.setdefault(epoch, {})
         labels[store_key] = labels.get(store_key, 0) + units
 
+    def under(self, epoch: int) -> Mapping[bytes, int]:
+        """Units refused under one label, by quota."""
+        return self._units.get(epoch, {})
+
     def of(self, store_key: bytes) -> dict[int, int]:
         """Units refused of one quota, by label."""
         return {epoch: quotas[store_key] for epoch, quotas in self._units.items() if store_key in quotas}

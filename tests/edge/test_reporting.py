@@ -3,9 +3,11 @@
 import pytest
 
 from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.messages import GroupAnswer, Report
+from apportion.core.space_saving import Counted
 from apportion.edge.holding import Holding
 from apportion.edge.reporting import UNACKNOWLEDGED_MAX, Reports, encode
-from tests.edge.by_hand import quota, rule
+from tests.edge.by_hand import attached, needs, over, quota, rule
 
 
 def holding(identity: int = 0, key: str = "k") -> Holding:
@@ -59,10 +61,14 @@ def test_reports_are_numbered_in_a_row_and_counts_start_anew() -> None:
     reports = Reports()
     reports.started(7)
     reports.cross()
-    reports.degrade()
+    reports.degrade([("api", "lease")])
+    reports.degrade([("api", "exact"), ("api", "lease")])
     reports.close(7)
     reports.close(8)
-    assert [(each.number, each.crossings, each.degraded) for each in reports.to_send(0)] == [(1, 1, 1), (2, 0, 0)]
+    first, second = reports.to_send(0)
+    assert (first.number, first.crossings, first.degraded) == (1, 1, 2)
+    assert first.degraded_rules == (("api", "lease", 2), ("api", "exact", 1))
+    assert (second.number, second.crossings, second.degraded, second.degraded_rules) == (2, 0, 0, ())
 
 
 def test_a_report_is_sent_again_after_a_second_and_at_once_on_a_new_stream() -> None:
@@ -124,3 +130,57 @@ def test_an_encoded_report_declares_each_quota_once_on_a_stream() -> None:
         [7, 7],
         [2**53 - 1, 1],
     )
+
+
+def test_a_report_says_of_which_quotas_most_was_refused_and_the_next_starts_anew() -> None:
+    """The heaviest first; a cost that could never pass counts as the largest that could, one of a blocked key as 1."""
+    reports = Reports()
+    reports.started(7)
+    for application in (
+        needs("lease", 5),
+        needs("zero", 9),
+        needs("lease", 2**60, "b"),
+        needs("lease", 2),
+        needs("zero"),
+    ):
+        reports.refuse(application)
+    reports.close(7)
+    reports.close(8)
+    first, second = (encode(pending, 1) for pending in reports.to_send(0))
+    assert first.most_refused == (
+        Counted(quota("lease", "b"), 50, 0),
+        Counted(quota("lease"), 7, 0),
+        Counted(quota("zero"), 2, 0),
+    )
+    assert second.most_refused == ()
+
+
+def test_of_more_quotas_than_can_be_counted_the_heaviest_are_told() -> None:
+    """A thousand keys refused once each do not hide the one that was refused a hundred times."""
+    reports = Reports()
+    reports.started(7)
+    for number in range(1_000):
+        reports.refuse(needs("zero", 1, str(number)))
+        if number % 10 == 0:
+            reports.refuse(needs("zero", 1, "heavy"))
+    reports.close(7)
+    (pending,) = reports.to_send(0)
+    assert len(pending.most_refused) == 20
+    heavy = pending.most_refused[0]
+    assert heavy.key == quota("zero", "heavy")
+    assert heavy.units - heavy.error <= 100 <= heavy.units
+    assert heavy.error <= 1_100 // 256
+
+
+def test_an_agent_counts_what_each_rule_refused_and_no_peek() -> None:
+    """Here or in the region, also of a quota of which nothing is ever admitted; not what another rule let pass."""
+    edge = attached()
+    for _ in range(3):
+        assert not edge.ask(needs("zero"), needs("lease")).allowed
+    edge.ask(needs("zero"), peek=True)
+    ticket = edge.waits(needs("exact", 4))
+    edge.answer(GroupAnswer(0, (over(100),)))
+    assert not edge.decisions()[ticket].allowed
+    edge.poll(1001)
+    told = edge.last(Report).most_refused
+    assert told == (Counted(quota("exact"), 4, 0), Counted(quota("zero"), 3, 0))

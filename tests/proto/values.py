@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from apportion.core import messages as m
 from apportion.core.key import encode_key
 from apportion.core.messages import Ids, Units
+from apportion.core.space_saving import Counted
 
 u53 = st.integers(0, 2**53 - 1)
 u63 = st.integers(0, 2**63 - 1)
@@ -64,6 +65,8 @@ def reports(draw: st.DrawFn) -> m.Report:
         draw(u63),
         column_of_units([draw(u53) for _ in spent] if draw(st.booleans()) else []),
         column_of_units([draw(u53) for _ in demand[0]] if draw(st.booleans()) else []),
+        tuple(Counted(quota, units, units // 2) for quota, units in draw(st.lists(st.tuples(quotas, u53), max_size=3))),
+        draw(st.lists(st.tuples(words, words, u63), max_size=3).map(tuple)),
     )
 
 
