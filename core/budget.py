@@ -7,10 +7,17 @@ and clipped, never refilled, so carrying can only delay spending, never raise a 
 
 from __future__ import annotations
 
-from apportion.core.limit import EPOCH_NS
+from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
 
 DEPTH_MIN = 5
 """Units: a shallower bucket would refuse evenly spaced requests that happen to come in pairs."""
+
+
+def comes_in_ns(limit: RateLimit, cost: int) -> int:
+    """Nanoseconds into an epoch after which `cost` units can be had by a lone caller, however the quota is divided: a
+    slice and a pool both fill from nothing, and one of them is at least half of it.
+    """
+    return min(2 * ceil_div(cost * limit.period_ns, limit.units), EPOCH_NS * 9 // 10)
 
 
 class Budget:

@@ -113,6 +113,11 @@ class Agent:
         """How many quotas are known here now."""
         return len(self._holdings)
 
+    @property
+    def reports_given_up(self) -> int:
+        """Reports that the region did not acknowledge in time: their units stay counted as spent there."""
+        return self._reports.given_up
+
     # --- requests
 
     def ask(self, applications: tuple[Application, ...], now_ns: int, peek: bool = False) -> Decision | Ticket:
@@ -269,7 +274,9 @@ class Agent:
         former = self.clock.provisional_epoch(now_ns)
         self.clock.observe(tick.epoch, tick.left_ns, now_ns)
         if former is not None:
-            self._reports.relabel((self.clock.known or former) - former)
+            shift = (self.clock.known or former) - former
+            self._reports.relabel(shift)
+            self._holdings.relabel(shift)
         self.fallbacks.hear(now_ns)
         self._roll(now_ns)
 
@@ -279,7 +286,7 @@ class Agent:
             self._epoch = epoch
             self._ruling.reach(epoch)
             self._reports.started(epoch)
-            self._holdings.forget_idle(min(epoch, self._reports.oldest_epoch() or epoch), now_ns)
+            self._holdings.forget_idle(epoch, now_ns)
         return epoch
 
     # --- crossings
@@ -309,10 +316,10 @@ class Agent:
 
     def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, now_ns: int) -> Settled | Shadowed:
         """The region decided: commit, or release what was reserved here."""
-        charged = after is not None and not ticket.peek
+        charged, left_ns = after is not None and not ticket.peek, self.clock.left_ns(now_ns)
         for part, member in zip(ticket.crossing, group.members, strict=True):
             cost = part.application.cost
-            part.verdict = say.from_region(part, member, after, charged)
+            part.verdict = say.from_region(part, member, after, charged, left_ns)
             if charged and cost and not member.store:
                 self._reports.spend(part.held, member.epoch, cost)
         return self._settle(ticket, now_ns)

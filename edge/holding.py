@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isqrt
 
 from apportion.core.bucket import retry_after_ns
-from apportion.core.budget import DEPTH_MIN, Budget
+from apportion.core.budget import DEPTH_MIN, Budget, comes_in_ns
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import MemberAnswer, Outcome, Quota
 from apportion.core.rule import Rule
@@ -19,8 +19,30 @@ from apportion.edge.thresholds import threshold_of
 HOLD_NS = 20_000_000
 """A refusal by the region holds at least this long at the edge, or every request in overload would cross."""
 
+BORDER_NS = 100_000_000
+"""A caller told to wait until so shortly before a label's end may come after it: the way there and back."""
+
 WINDOW_NS = 50_000_000
 """Demand of the last 50 ms is asked for ahead with what waits (design 4.1)."""
+
+
+class Ids:
+    """Small numbers for holdings, each used again once nothing has it any more."""
+
+    def __init__(self) -> None:
+        self._free: list[int] = []
+        self._fresh = 0
+
+    def take(self) -> int:
+        """A number that no holding has."""
+        if self._free:
+            return self._free.pop()
+        self._fresh += 1
+        return self._fresh - 1
+
+    def give_back(self, identity: int) -> None:
+        """Its holding is no more."""
+        self._free.append(identity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +55,15 @@ class Taken:
 
 
 class Holding:
-    """One quota at one edge. `id` names it on outgoing streams, `stream` the last stream it was declared on."""
+    """One quota at one edge. `id` names it on outgoing streams, `stream` the last stream it was declared on; `used` is
+    the last epoch in which it was asked for, `looked_at` the last in which it was used or found not to be idle.
+
+    A holding that is forgotten lives on in the reports that name it, and its id with it: that must not name another one
+    before they have been sent.
+    """
 
     __slots__ = (
+        "_ids",
         "_window_now",
         "_window_ns",
         "_window_past",
@@ -51,8 +79,8 @@ class Holding:
         "hold_told_ns",
         "hold_until_ns",
         "id",
-        "key",
         "limit",
+        "looked_at",
         "quota",
         "rule",
         "stream",
@@ -60,15 +88,15 @@ class Holding:
         "used",
     )
 
-    def __init__(self, identity: int, rule: Rule, limit: RateLimit, key: tuple[str, ...], quota: Quota) -> None:
-        self.id = identity
+    def __init__(self, ids: Ids, rule: Rule, limit: RateLimit, quota: Quota) -> None:
+        self._ids = ids
+        self.id = ids.take()
         self.stream = 0
         self.rule = rule
         self.limit = limit
-        self.key = key
         self.quota = quota
         self.threshold = threshold_of(rule, limit)
-        self.used = 0
+        self.used = self.looked_at = 0
         self.budget: Budget | None = None
         self.borrowed = 0
         self.borrowed_epoch = 0
@@ -83,6 +111,9 @@ class Holding:
         self._window_ns = 0
         self._window_now = 0
         self._window_past = 0
+
+    def __del__(self) -> None:
+        self._ids.give_back(self.id)
 
     def change(self, rule: Rule, limit: RateLimit) -> None:
         """Other rules are in force. What is held stays held; what the region said of the former limit is void."""
@@ -199,10 +230,19 @@ class Holding:
         self.beyond += cost - covered
         return cost - covered
 
+    def relabel(self, shift: int) -> None:
+        """Labels so far are called `shift` later: what was spent of them stays spent. No slice was held by then."""
+        self.used += shift
+        self.looked_at += shift
+        self.beyond_epoch += shift
+        if self.threshold is not None:
+            self.threshold.relabel(shift)
+
     # --- what the region said
 
-    def refusal_ns(self, cost: int, now_ns: int) -> int | None:
+    def refusal_ns(self, cost: int, left_ns: int, now_ns: int) -> int | None:
         """Nanoseconds to wait where the region cannot admit `cost` yet, by what it said last; None: it might, so ask.
+        `left_ns` of the epoch are left.
 
         It is refused here only until it can have become possible at the earliest. The wait ends when it is possible for
         sure: the region's state is as old as the answer at most, but may be as old as the question.
@@ -210,11 +250,22 @@ class Holding:
         wait = 0
         if cost >= self.hold_cost and self.hold_until_ns > now_ns:
             wait = self.hold_told_ns - now_ns
-        if self.backlog is not None:
+            if self.rule.divided and cost > self.hold_cost:  # the region spoke of less than is asked now
+                wait = max(wait, left_ns)
+            wait = self.told_ns(wait, cost, left_ns)
+        if self.backlog is not None and not self.rule.divided:  # else a label may be spent before its bucket is
             until_fits = retry_after_ns(self.limit, self.backlog, cost)
             if until_fits is not None and self.backlog_ns + until_fits > now_ns:
                 wait = max(wait, self.backlog_told_ns + until_fits - now_ns)
         return wait if wait > 0 else None
+
+    def told_ns(self, wait: int, cost: int, left_ns: int) -> int:
+        """What a caller is told for whose `cost` the region said `wait`; `left_ns` of the epoch are left. Where it ends
+        at the end of a divided quota's label it is told when the next one has the cost, for that is divided anew.
+        """
+        if not self.rule.divided or wait + BORDER_NS < left_ns:
+            return wait
+        return max(wait, left_ns + comes_in_ns(self.limit, cost))
 
     def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int, probe_ns: int | None = None) -> None:
         """Take the region's answer. `asked_ns`: when it was asked; the state is not older than that, so what it rules

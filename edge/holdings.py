@@ -4,15 +4,15 @@ Pure.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from itertools import count
 
 from apportion.core.epoch import EpochClock
 from apportion.core.key import encode_key
 from apportion.core.limit import RateLimit
 from apportion.core.messages import Quota, QuotaName, Slices
 from apportion.core.request import Application
-from apportion.edge.holding import Holding
+from apportion.edge.holding import Holding, Ids
 
 HOLDINGS_MAX = 200_000
 """Quotas known at once, about 1 KiB each; a further key is refused (KEYS_FULL) until idle ones are forgotten."""
@@ -23,18 +23,19 @@ IDLE_EPOCHS = 10
 SLICES_KEPT = 3
 """Plans kept: of the present epoch and the next; one more for a plan that overtakes the edge's clock."""
 
-Key = tuple[str, str, tuple[str, ...]]
+KEY_CHARACTERS_MAX = 256
+"""Longer values than these together are filed as the wire has them, digested: callers choose them."""
+
+Key = tuple[str, str, tuple[str, ...] | bytes]
 
 
 class Holdings:
-    """Holdings by domain, rule name and key values."""
+    """Holdings by domain, rule name and key values, in the order in which they were looked at."""
 
     def __init__(self, clock: EpochClock) -> None:
         self._clock = clock
-        self._by_key: dict[Key, Holding] = {}
-        self._used: dict[int, list[Key]] = {}
-        self._free: list[int] = []
-        self._ids = count()
+        self._by_key: OrderedDict[Key, Holding] = OrderedDict()
+        self._ids = Ids()
         self._by_quota: dict[Quota, Holding] = {}  # of divided rules
         self._slices: dict[int, dict[Quota, int]] = {}
         self._kept: dict[int, frozenset[Quota]] = {}  # of slices that came by the present stream: not returned early
@@ -44,23 +45,25 @@ class Holdings:
     def find(self, application: Application, limit: RateLimit, epoch: int) -> Holding | None:
         """The holding that `application` needs, with the slice of `epoch` begun; None when there is no room for it."""
         rule = application.rule
-        key = (rule.domain, rule.name, application.key)
+        key: Key = (rule.domain, rule.name, application.key)
         holding = self._by_key.get(key)
+        if holding is None and sum(map(len, application.key)) > KEY_CHARACTERS_MAX:
+            key = (rule.domain, rule.name, encode_key(application.key))
+            holding = self._by_key.get(key)
         if holding is None:
             if (self._shadows if rule.shadow else len(self._by_key) - self._shadows) >= HOLDINGS_MAX:
                 return None
             self._shadows += rule.shadow
-            identity = self._free.pop() if self._free else next(self._ids)
             quota = Quota(rule.domain, rule.name, encode_key(application.key))
-            holding = self._by_key[key] = Holding(identity, rule, limit, application.key, quota)
+            holding = self._by_key[key] = Holding(self._ids, rule, limit, quota)
             self._index(holding)
         elif holding.rule is not rule:
             self._shadows += rule.shadow - holding.rule.shadow
             holding.change(rule, limit)
             self._index(holding)
         if holding.used != epoch:
-            holding.used = epoch
-            self._used.setdefault(epoch, []).append(key)
+            holding.used = holding.looked_at = epoch
+            self._by_key.move_to_end(key)
             if rule.planned and epoch in self._slices:
                 self._begin(holding, epoch)
         return holding
@@ -94,9 +97,11 @@ class Holdings:
             del self._slices[old]
             self._kept.pop(old, None)
         if slices.epoch == epoch:
-            for key in self._used.get(epoch, ()):
-                if self._by_key[key].rule.planned:
-                    self._begin(self._by_key[key], epoch)
+            for holding in reversed(self._by_key.values()):
+                if holding.looked_at < epoch:
+                    break
+                if holding.used == epoch and holding.rule.planned:
+                    self._begin(holding, epoch)
 
     def _begin(self, holding: Holding, epoch: int) -> None:
         holding.begin(epoch, self._slices[epoch].get(holding.quota), self._clock.start_ns(epoch))
@@ -116,6 +121,11 @@ class Holdings:
         `last_slice` names.
         """
         self._slices = {0: slices}
+
+    def relabel(self, shift: int) -> None:
+        """Every epoch so far was counted by this edge alone: `shift` later is what the region calls it."""
+        for holding in self._by_key.values():
+            holding.relabel(shift)
 
     def sliced_epochs(self, epoch: int) -> list[int]:
         """Epochs from `epoch` on of which slices are here, in order."""
@@ -144,19 +154,18 @@ class Holdings:
                 holding.budget.give_up(holding.budget.units, now_ns)
 
     def forget_idle(self, epoch: int, now_ns: int) -> None:
-        """Forget what has not been used for IDLE_EPOCHS; costs as much as was used in the epoch that is judged."""
-        for old in [old for old in self._used if old <= epoch - IDLE_EPOCHS]:
-            for key in self._used.pop(old):
-                holding = self._by_key.get(key)
-                if holding is None or holding.used > old:
-                    continue
-                if holding.idle(epoch, now_ns):
-                    del self._by_key[key]
-                    self._by_quota.pop(holding.quota, None)
-                    self._shadows -= holding.rule.shadow
-                    self._free.append(holding.id)
-                else:
-                    self._used.setdefault(epoch, []).append(key)
+        """Forget what has not been used for IDLE_EPOCHS; costs as much as was used in the epochs that are judged."""
+        while self._by_key:
+            key, holding = next(iter(self._by_key.items()))
+            if holding.looked_at > epoch - IDLE_EPOCHS:
+                break
+            if holding.idle(epoch, now_ns):
+                del self._by_key[key]
+                self._by_quota.pop(holding.quota, None)
+                self._shadows -= holding.rule.shadow
+            else:
+                holding.looked_at = epoch
+                self._by_key.move_to_end(key)
 
     def __iter__(self) -> Iterator[Holding]:
         return iter(self._by_key.values())

@@ -19,14 +19,18 @@ from apportion.core.messages import Ids, Quota, Report, Units
 from apportion.core.request import Application
 from apportion.core.space_saving import Counted, SpaceSaving
 from apportion.edge.holding import Holding
+from apportion.edge.holdings import KEY_CHARACTERS_MAX, declare
 from apportion.edge.holdings import Key as RuleKey
-from apportion.edge.holdings import declare
 
 LATEST_NS = 300_000_000
 """A report leaves at most this long after its epoch's end, whatever still waits."""
 
 UNACKNOWLEDGED_MAX = 120
-"""Reports kept for a region that is away; an older one is given up, and its units stay counted as spent."""
+"""Reports kept that are not acknowledged; an older one is given up, and its units stay counted as spent."""
+
+PENDING_ROWS_MAX = 1_000_000
+"""Rows of all of them, about 150 bytes each: ten seconds of 50,000 quotas in use. The oldest reports are given up
+first, the latest never."""
 
 HEAVY_MAX = 20
 """Quotas of which a report says that most was refused; `proto.wire_limits` has the same."""
@@ -62,11 +66,19 @@ class Pending:
     degraded_rules: tuple[tuple[str, str, int], ...] = ()
     sent_ns: int | None = None
 
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(self.demand) + len(self.spent)
+
 
 class Reports:
-    """Counts demand and spending, closes epochs into reports, and says which to send."""
+    """Counts demand and spending, closes epochs into reports, and says which to send. `given_up`: reports, since the
+    start, that the region will never have.
+    """
 
     def __init__(self) -> None:
+        self.given_up = 0
         self._demand: dict[int, dict[Holding, int]] = {}
         self._over_threshold: dict[int, dict[Holding, int]] = {}
         self._spent: dict[tuple[Holding, int], int] = {}
@@ -102,7 +114,9 @@ class Reports:
         rule, cost = application.rule, application.cost
         if rule.cost_max is not None and cost > rule.cost_max:
             cost = max(rule.cost_max, 1)  # or one absurd cost would hide all others
-        self._refused.add((rule.domain, rule.name, application.key), cost)
+        long = sum(map(len, application.key)) > KEY_CHARACTERS_MAX
+        values = encode_key(application.key) if long else application.key
+        self._refused.add((rule.domain, rule.name, values), cost)
 
     def spend(self, holding: Holding, label: int, units: int, beyond: int = 0) -> None:
         """Count units spent under `label`, `beyond` of them covered by no slice or loan."""
@@ -170,9 +184,16 @@ class Reports:
         self._degraded_rules.clear()
         self._refused = SpaceSaving(HEAVY_COUNTERS)
         self._pending[pending.number] = pending
-        if len(self._pending) > UNACKNOWLEDGED_MAX:
-            self._pending.popitem(last=False)
         self._open = epoch + 1
+        self._give_up()
+
+    def _give_up(self) -> None:
+        """Let go of the oldest reports above what is kept; the latest stays."""
+        rows = sum(pending.rows for pending in self._pending.values())
+        while len(self._pending) > 1 and (len(self._pending) > UNACKNOWLEDGED_MAX or rows > PENDING_ROWS_MAX):
+            _, oldest = self._pending.popitem(last=False)
+            rows -= oldest.rows
+            self.given_up += 1
 
     def acknowledge(self, number: int) -> None:
         """The region has report `number`."""
@@ -193,10 +214,6 @@ class Reports:
         """The former stream is gone: whatever is not acknowledged must be sent again."""
         for pending in self._pending.values():
             pending.sent_ns = None
-
-    def oldest_epoch(self) -> int | None:
-        """The earliest epoch of a report not acknowledged."""
-        return next(iter(self._pending.values())).epoch if self._pending else None
 
 
 def encode(pending: Pending, stream: int) -> Report:
@@ -224,7 +241,7 @@ def encode(pending: Pending, stream: int) -> Report:
 
 def _heaviest(refused: SpaceSaving[RuleKey]) -> tuple[Counted[Quota], ...]:
     return tuple(
-        Counted(Quota(domain, rule, encode_key(key)), counted.units, counted.error)
+        Counted(Quota(domain, rule, key if isinstance(key, bytes) else encode_key(key)), counted.units, counted.error)
         for counted in refused.heaviest(HEAVY_MAX)
         for domain, rule, key in (counted.key,)
     )

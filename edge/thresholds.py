@@ -37,6 +37,10 @@ class EachEdge:
             self.bucket.last = former.bucket.last * former.bucket.tick_ns // self.bucket.tick_ns
             self.label, self.spent = former.label, former.spent
 
+    def relabel(self, shift: int) -> None:
+        """The label is called `shift` later."""
+        self.label += shift
+
     def begin(self, epoch: int, part: int | None) -> None:
         """A plan has nothing to say here."""
 
@@ -108,6 +112,10 @@ class Share:
             self.units = max(0, self.part - (former.part - former.units))
             self.level = min(former.level, self.depth * EPOCH_NS)
 
+    def relabel(self, shift: int) -> None:
+        """The label is called `shift` later."""
+        self.epoch += shift
+
     def begin(self, epoch: int, part: int | None) -> None:
         """The plan of `epoch` gives `part` units, None: none. What was spent of the label already counts."""
         assert epoch >= self.epoch
@@ -146,8 +154,12 @@ class Share:
         if cost > self.part:
             return left_ns + BIGGER_SLICE_NS
         missing = min(cost, self.depth) * EPOCH_NS - self.level
-        wait = ceil_div(missing, self.part) if missing > 0 else 0
-        return max(wait, left_ns if cost > self.units else 0, 1)
+        wait = max(ceil_div(missing, self.part) if missing > 0 else 0, left_ns if cost > self.units else 0, 1)
+        if wait < left_ns:
+            return wait
+        # The next label's slice may be deeper, so that all of the cost has to be there; or there is only the share.
+        level = min(self.level + self.part * left_ns, self.depth * EPOCH_NS)
+        return max(wait, left_ns + ceil_div(max(cost * EPOCH_NS - level, 0), self.share))
 
     def reset_ns(self, left_ns: int, now_ns: int) -> int:
         """Nanoseconds until the allowance is whole again: with the next label."""
@@ -186,6 +198,10 @@ class Passing:
         """What has passed of the label has passed."""
         if isinstance(former, Passing):
             self.epoch, self.passed = former.epoch, former.passed
+
+    def relabel(self, shift: int) -> None:
+        """The label is called `shift` later."""
+        self.epoch += shift
 
     def begin(self, epoch: int, part: int | None) -> None:
         """The plan of `epoch` has `part` units for this edge, None: none. What has passed already counts."""

@@ -61,6 +61,9 @@ class MemoryStore:
         self._check_open()
         return self._buckets.decide(groups, anchor, self.now_ns())
 
+    def tidy(self) -> None:
+        self._buckets.tidy(self.now_ns())
+
     async def register(self) -> Register:
         self._check_open()
         return self._register

@@ -235,9 +235,12 @@ class Region:
         return register
 
     async def _add_up(self) -> None:
-        """Once a second, compare what all edges and replicas admitted with what the limits entitle to."""
+        """Each half second, compare what all edges and replicas admitted with what the limits entitle to; and let the
+        store tidy up.
+        """
         while True:
             await asyncio.sleep(SUM_S)
+            self.store.tidy()
             label = self.authority.tick(self.store.now_ns()).epoch - LABELS_BACK
             first = max(self.sums.judged + 1, label - LABELS_MAX + 1)
             try:

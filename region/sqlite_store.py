@@ -145,6 +145,10 @@ class SqliteStore:
             self._arm_flush()
         return answers
 
+    def tidy(self) -> None:
+        """In memory; drained rows leave the file with its writes."""
+        self._buckets.tidy(self.now_ns())
+
     async def register(self) -> Register:
         self._check_open()
         return self._register
@@ -243,11 +247,7 @@ class SqliteStore:
 
     async def _answers(self, batch: list[_Call]) -> list[object]:
         """The answer of each call, once all that they changed is on disk."""
-        await self._load(batch)
-        answers: list[object] = [None] * len(batch)
-        for at, call in enumerate(batch):
-            if call.anchor is not None:
-                answers[at] = self._buckets.decide(call.groups, call.anchor, self.now_ns())
+        answers = await self._decide(batch)
         works = [(at, call.work) for at, call in enumerate(batch) if call.work is not None]
         flush = self._flush_due or any(call.flush for call in batch)
         if works or flush or self._buckets.changed:
@@ -255,6 +255,20 @@ class SqliteStore:
             for (at, _), result in zip(works, done, strict=False):  # what follows is the sweep's
                 answers[at] = result
         return answers
+
+    async def _decide(self, batch: list[_Call]) -> list[object]:
+        """The decisions of each call, None for one without any."""
+        buckets = self._buckets
+        buckets.asked = {each.store_key for call in batch for group in call.groups for each in group.members}
+        try:
+            await self._load(batch)
+            decided: list[object] = [
+                None if call.anchor is None else buckets.decide(call.groups, call.anchor, self.now_ns())
+                for call in batch
+            ]
+            return decided
+        finally:
+            buckets.asked = set()
 
     async def _load(self, batch: list[_Call]) -> None:
         """Bring the durable buckets that the batch asks for into memory."""

@@ -124,6 +124,11 @@ class Store(Protocol):
         peek, a zero cost and a refusal create nothing.
         """
 
+    def tidy(self) -> None:
+        """Forget some buckets that are no different from ones that never were; never waits. Called each half second,
+        so that memory goes back while nobody asks.
+        """
+
     async def register(self) -> Register:
         """The register as it is now."""
 

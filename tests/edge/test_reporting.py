@@ -5,16 +5,16 @@ import pytest
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import GroupAnswer, Report
 from apportion.core.space_saving import Counted
-from apportion.edge.holding import Holding
+from apportion.edge.holding import Holding, Ids
 from apportion.edge.reporting import UNACKNOWLEDGED_MAX, Reports, encode
 from tests.edge.by_hand import attached, needs, over, quota, rule
 
 
-def holding(identity: int = 0, key: str = "k") -> Holding:
+def holding(key: str = "k", ids: Ids | None = None) -> Holding:
     """A holding of the rule `lease`."""
     limit = rule("lease").limit
     assert isinstance(limit, RateLimit)
-    return Holding(identity, rule("lease"), limit, (key,), quota("lease", key))
+    return Holding(ids or Ids(), rule("lease"), limit, quota("lease", key))
 
 
 def test_demand_and_spending_are_summed_by_quota_and_label() -> None:
@@ -90,7 +90,7 @@ def test_an_acknowledgement_of_nothing_is_nothing() -> None:
     """A copy of one, or one for a number never given."""
     reports = Reports()
     reports.acknowledge(5)
-    assert reports.oldest_epoch() is None
+    assert reports.to_send(0) == []
 
 
 def test_so_many_are_kept_for_a_region_that_is_away() -> None:
@@ -99,8 +99,25 @@ def test_so_many_are_kept_for_a_region_that_is_away() -> None:
     reports.started(1)
     for epoch in range(1, UNACKNOWLEDGED_MAX + 3):
         reports.close(epoch)
-    assert reports.oldest_epoch() == 3
-    assert len(reports.to_send(0)) == UNACKNOWLEDGED_MAX
+    assert [each.epoch for each in reports.to_send(0)] == list(range(3, UNACKNOWLEDGED_MAX + 3))
+
+
+def test_so_many_rows_are_kept_and_the_latest_report_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more the oldest reports are given up, and counted."""
+    monkeypatch.setattr("apportion.edge.reporting.PENDING_ROWS_MAX", 10)
+    reports, held = Reports(), [holding(str(number)) for number in range(11)]
+    for epoch, count in enumerate((4, 3, 2, 2, 11), 1):
+        for each in held[:count]:
+            reports.demand(epoch, each, 1)
+        reports.close(epoch)
+        kept = [pending.epoch for pending in reports.to_send(epoch * EPOCH_NS)]
+        assert (kept, reports.given_up) == {
+            1: ([1], 0),
+            2: ([1, 2], 0),
+            3: ([1, 2, 3], 0),
+            4: ([2, 3, 4], 1),
+            5: ([5], 4),
+        }[epoch]
 
 
 def test_an_epoch_is_closed_once() -> None:
@@ -114,19 +131,20 @@ def test_an_epoch_is_closed_once() -> None:
 
 def test_an_encoded_report_declares_each_quota_once_on_a_stream() -> None:
     """Again on the next one; the largest amounts fit."""
-    reports, one, other = Reports(), holding(3), holding(4, "other")
+    reports, ids = Reports(), Ids()
+    one, other = holding("k", ids), holding("other", ids)
     reports.demand(7, one, 2**53 - 1)
     reports.spend(one, 7, 2**53 - 1)
     reports.spend(other, 7, 1)
     reports.close(7)
     (pending,) = reports.to_send(0)
     first, second, third = encode(pending, 1), encode(pending, 1), encode(pending, 2)
-    assert [name.id for name in first.names] == [3, 4]
+    assert [name.id for name in first.names] == [0, 1]
     assert second.names == ()
     assert third.names == first.names
-    assert (first.demand_ids.tolist(), first.demand.tolist()) == ([3], [2**53 - 1])
+    assert (first.demand_ids.tolist(), first.demand.tolist()) == ([0], [2**53 - 1])
     assert (first.spent_ids.tolist(), first.spent_epoch.tolist(), first.spent.tolist()) == (
-        [3, 4],
+        [0, 1],
         [7, 7],
         [2**53 - 1, 1],
     )

@@ -167,14 +167,14 @@ def test_what_went_back_is_no_share_either() -> None:
 
 @pytest.mark.parametrize("at_ms, again_ms", [(100, 250), (300, 500), (600, 1000)])
 def test_a_spent_pool_is_asked_again_at_the_quarters_in_which_returns_come(at_ms: int, again_ms: int) -> None:
-    """Callers are told the end of the epoch, when units come for sure; a request at the quarter asks all the same."""
+    """Callers are told 20 ms into the next epoch, when a unit has come for sure; one at the quarter asks all the same."""
     edge = attached()
     edge.poll(at_ms)
     ticket = edge.waits(needs("lease"))
     edge.answer(GroupAnswer(0, (over(1000 - at_ms, store=False),)))
-    assert edge.decisions()[ticket].retry_after == (1000 - at_ms) / 1000
+    assert edge.decisions()[ticket].retry_after == (1020 - at_ms) / 1000
     edge.poll(again_ms - at_ms - 1)
-    assert edge.ask(needs("lease")).retry_after == (1000 - again_ms + 1) / 1000
+    assert edge.ask(needs("lease")).retry_after == (1020 - again_ms + 1) / 1000
     edge.poll(1)
     edge.waits(needs("lease"))
 
