@@ -82,25 +82,27 @@ def _serve_small(starts: Indexes, asked: Floats, want: Floats, capacity: Floats,
     counts = np.diff(starts)
     level = np.repeat(np.where(np.isfinite(filled.level), filled.level, 0.0), counts)
     kept = (want <= level) & (want >= asked) & (want > 0)
-    small = np.flatnonzero(kept)
-    if not len(small):
+    if not kept.any():
         return kept
-    row_of = np.repeat(np.arange(len(counts)), counts)
-    wanted, own = want[small], asked[small]
-    extra = wanted - own
-    rows = row_of[small]
-    part = _by_size(rows, wanted / level[small], extra, room)
-    extra *= part
-    filled.amounts[small] = asked[small] = own + extra
-    kept[small] = part > 0
+    extra = np.where(kept, want - asked, 0.0)
+    added = row_sums(starts, extra)
+    scarce = added > room
+    if scarce.any():
+        cells = np.flatnonzero(np.repeat(scarce, counts) & kept)
+        rows = np.repeat(np.arange(len(counts)), counts)[cells]
+        part = _by_size(rows, want[cells] / level[cells], extra[cells], room)
+        extra[cells] *= part
+        kept[cells] = part > 0
+        added = row_sums(starts, extra)
     # The level falls by what was added over those that it cuts, at most: what asks for less has it already.
-    added = np.bincount(rows, extra, len(counts))
     cut = row_sums(starts, (asked >= level).astype(np.int64))
     lower = np.where(added > 0, filled.level - added / np.maximum(cut, 1), np.inf)
+    asked += extra
+    filled.amounts[:] += extra
     left_open = asked > np.repeat(lower, counts)
-    settled = row_sums(starts, np.where(left_open, 0.0, asked))
     opened = np.flatnonzero(left_open)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(row_sums(starts, left_open.astype(np.int64)))])
+    settled = row_sums(starts, np.where(left_open, 0.0, asked))
     filled.amounts[opened] = water_fill(offsets, asked[opened], np.maximum(capacity - settled, 0.0)).amounts
     return kept
 

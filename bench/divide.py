@@ -153,7 +153,7 @@ def bench(quotas: int, edges: int, contended: float, rounds: int) -> None:
     starts = np.arange(quotas + 1, dtype=np.int64) * edges
     flat: npt.NDArray[np.int64] = demand.ravel()
     base = flat.astype(np.float64)
-    want = np.maximum(1.2 * base, base + 2.0 * np.sqrt(base))
+    want = np.where(base > 0, base + 1.0, 0.0)  # what the leader asks for where demand does not move
     region = Region(demand)
     for _ in range(9):  # until every base is known
         region.tick()

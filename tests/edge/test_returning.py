@@ -167,7 +167,7 @@ def test_what_went_back_is_no_share_either() -> None:
 
 @pytest.mark.parametrize("at_ms, again_ms", [(100, 250), (300, 500), (600, 1000)])
 def test_a_spent_pool_is_asked_again_at_the_quarters_in_which_returns_come(at_ms: int, again_ms: int) -> None:
-    """Callers are told 20 ms of the next label, when a unit is there for sure; one at the quarter asks all the same."""
+    """Callers are told 20 ms into the next epoch, when a unit has come for sure; one at the quarter asks anyhow."""
     edge = attached()
     edge.poll(at_ms)
     ticket = edge.waits(needs("lease"))
