@@ -112,10 +112,13 @@ def overshoots(log: RuleLog, limits: InForce) -> list[tuple[int, int]]:
     if not isinstance(log.rule.limit, RateLimit):
         return []
     worst: dict[int, int] = {}
-    for labels in log.labels.values():
+    for key, labels in log.labels.items():
         meter = Meter(log.rule.limit, log.rule.divided)
         for epoch in sorted(labels):
-            meter.become(limits.limit(log.rule.name, epoch))
+            limit = limits.limit(log.rule.name, epoch, key)
+            if limit is None:
+                continue
+            meter.become(limit)
             over = meter.record(epoch, labels[epoch])
             if over:
                 worst[epoch] = max(worst.get(epoch, 0), over)
