@@ -14,10 +14,13 @@ from apportion.core.budget import DEPTH_MIN, Budget, comes_in_ns
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import MemberAnswer, Outcome, Quota
 from apportion.core.rule import Rule
-from apportion.edge.thresholds import threshold_of
+from apportion.edge.thresholds import Passing, threshold_of
 
 HOLD_NS = 20_000_000
 """A refusal by the region holds at least this long at the edge, or every request in overload would cross."""
+
+NEWS_NS = 50_000_000
+"""What the region said of its room counts for so long; above a threshold one request asks it anew where it is older."""
 
 BORDER_NS = 100_000_000
 """A caller told to wait until so shortly before a label's end may come after it: the way there and back."""
@@ -81,6 +84,7 @@ class Holding:
         "id",
         "limit",
         "looked_at",
+        "probed_ns",
         "quota",
         "rule",
         "stream",
@@ -96,6 +100,7 @@ class Holding:
         self.limit = limit
         self.quota = quota
         self.threshold = threshold_of(rule, limit)
+        self.probed_ns = 0
         self.used = self.looked_at = 0
         self.budget: Budget | None = None
         self.borrowed = 0
@@ -161,7 +166,9 @@ class Holding:
         """Take `cost` units of `epoch`; None when neither the slice nor what was borrowed has them."""
         if self.threshold is not None:
             if not self.threshold.admits(cost, epoch, now_ns):
-                return None
+                if not self._has_room(cost, now_ns):
+                    return None
+                self.probed_ns = now_ns
             self.threshold.take(cost, epoch, now_ns)
             return Taken(epoch, cost, borrowed=False)
         if self.budget is not None and self.budget.epoch == epoch and self.budget.available(now_ns) >= cost:
@@ -266,6 +273,21 @@ class Holding:
         if not self.rule.divided or wait + BORDER_NS < left_ns:
             return wait
         return max(wait, left_ns + comes_in_ns(self.limit, cost))
+
+    def passes(self, cost: int, epoch: int, now_ns: int) -> bool:
+        """Whether a request may cross: below the threshold of an `edge+region` rule, or above it with good reason."""
+        return self.threshold is None or self.threshold.admits(cost, epoch, now_ns) or self._has_room(cost, now_ns)
+
+    def _has_room(self, cost: int, now_ns: int) -> bool:
+        """The threshold protects a region in overload. Where the region has just said that at least half of its bucket
+        is free there is none, wherever demand has moved; where it said nothing lately, one request asks.
+        """
+        if not isinstance(self.threshold, Passing) or not self.threshold.possible(cost):
+            return False
+        if self.backlog is not None and now_ns - self.backlog_told_ns < NEWS_NS:
+            remaining = self.region_remaining(now_ns)
+            return remaining is not None and remaining >= max(cost, self.limit.burst // 2)
+        return now_ns - self.probed_ns >= NEWS_NS
 
     def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int, probe_ns: int | None = None) -> None:
         """Take the region's answer. `asked_ns`: when it was asked; the state is not older than that, so what it rules

@@ -106,7 +106,7 @@ class Requests:
         if rule.local:
             return self._check_alone(application, holding, epoch, now_ns)
         wait = holding.refusal_ns(cost, self._clock.left_ns(now_ns), now_ns) if cost else None
-        if wait is None and holding.threshold is not None and not holding.threshold.admits(cost, epoch, now_ns):
+        if wait is None and not holding.passes(cost, epoch, now_ns):
             part = self._check_alone(application, holding, epoch, now_ns)
             part.over_threshold = True
             return part

@@ -184,7 +184,7 @@ class Share:
 class Passing:
     """`edge+region`: how many units of a label may cross. A request that is refused after all gives its units back."""
 
-    __slots__ = ("cost_max", "epoch", "limit", "passed", "rule", "units")
+    __slots__ = ("cost_max", "epoch", "limit", "most", "passed", "rule", "units")
 
     def __init__(self, rule: Rule, limit: RateLimit) -> None:
         self.rule = rule
@@ -192,7 +192,7 @@ class Passing:
         self.cost_max = limit.burst if rule.cost_max is None else rule.cost_max
         self.epoch = -1
         self.passed = 0
-        self.units = self._threshold(None)
+        self.units = self.most = self._threshold(None)
 
     def carry_over(self, former: Threshold) -> None:
         """What has passed of the label has passed."""
@@ -219,6 +219,10 @@ class Passing:
     def admits(self, cost: int, epoch: int, now_ns: int) -> bool:
         """Whether `cost` units may pass now."""
         return cost <= self.room(epoch, now_ns)
+
+    def possible(self, cost: int) -> bool:
+        """Whether the region could admit them: never more than Q + burst of one label, whoever asks."""
+        return self.passed + cost <= self.most
 
     def take(self, cost: int, epoch: int, now_ns: int) -> None:
         """Let `cost` units pass."""
