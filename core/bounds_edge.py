@@ -21,18 +21,22 @@ def label_units_max(rule: Rule) -> int:
     return ceil_div(limit.units * EPOCH_NS, limit.period_ns) + limit.burst
 
 
+def together_units(rule: Rule, edges: int) -> int:
+    """The most that so many edges admit together of one label of an `edge` rule."""
+    if rule.at_each_edge is not None:
+        return edges * label_units_max(rule)
+    limit = rule.limit
+    assert isinstance(limit, RateLimit) and rule.slack is not None
+    if not limit.units:
+        return 0
+    return with_slack(ceil_div(limit.units * EPOCH_NS, limit.period_ns), rule.slack) + (edges - 1) * rule.share()
+
+
 def edge_units(rule: Rule, limit: RateLimit) -> int:
     """By label, over the entitlement, of an `edge` rule; `edges_max` edges reach the quota."""
-    edges = rule.edges_max or 1
-    if rule.at_each_edge is not None:
-        # The meter lets a burst stand from one label to the next while each edge's bucket has drained, so all bursts
-        # count; only where the rates add up to no more than the limit does the limit's own burst come off.
-        return max(
-            0, ceil_div(edges * label_units_max(rule) * limit.period_ns - limit.units * EPOCH_NS, limit.period_ns)
-        )
-    assert rule.slack is not None
-    all_slices = with_slack(ceil_div(limit.units * EPOCH_NS, limit.period_ns), rule.slack)
-    together = all_slices + (edges - 1) * rule.share()
+    # The meter lets a burst stand from one label to the next while each edge's bucket has drained, so with
+    # `at_each_edge` all bursts count; only where the rates add up to no more than the limit does its own come off.
+    together = together_units(rule, rule.edges_max or 1)
     return max(0, ceil_div(together * limit.period_ns - limit.units * EPOCH_NS, limit.period_ns))
 
 

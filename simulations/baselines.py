@@ -57,7 +57,8 @@ def _rows(traffic: Iterator[Arrival], names: list[str], baseline: Baseline) -> I
             yield Crossed(at_ns, names[edge], (asked.rule.name,))
         allowed = deciders.decide(edge, asked.cost, at_ns)
         yield Answered(
-            at_ns, names[edge], edge, asked.rule.name, asked.key, asked.cost, allowed, allowed, allowed,
+            at_ns, names[edge], edge, asked.rule.domain, asked.rule.name, asked.key,
+            asked.cost, allowed, allowed, allowed,
             at_ns // EPOCH_NS if allowed else None, baseline is not Baseline.CENTRAL, False, False,
             None if allowed else "over_limit", True,
         )  # fmt: skip

@@ -1,13 +1,15 @@
-"""Which limit an epoch is judged by: the largest that was in force during it (design 4.1)."""
+"""Which rules and which limit an epoch is judged by: the largest that was in force during it (design 4.1)."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 
 from apportion.core.limit import EPOCH_NS, RateLimit
-from apportion.core.rule import RuleSet
+from apportion.core.rule import Rule, RuleSet
+from apportion.core.rules_file import parse_rules
 from apportion.simulations.recording import Row, Ruled
 
 ENFORCED_EPOCHS = 2
@@ -15,39 +17,55 @@ ENFORCED_EPOCHS = 2
 
 
 class InForce:
-    """The limits of every rule by epoch."""
+    """The rules and limits by epoch."""
 
     def __init__(self, rules: RuleSet, rows: Iterable[Row]) -> None:
-        everything = [rule for domain in rules.domains.values() for rule in domain.rules]
-        self._changes: dict[str, list[tuple[int, RateLimit]]] = {
-            rule.name: [(-1, rule.limit)] for rule in everything if isinstance(rule.limit, RateLimit)
-        }
+        self._changes: dict[str, list[tuple[int, Rule]]] = {rule.name: [(-1, rule)] for rule in _all(rules)}
         self._instants = [0]
         for row in rows:
             if isinstance(row, Ruled):
                 self._instants.append(row.at_ns)
-                for name, units, period_ns, burst in row.limits:
-                    self._changes.setdefault(name, []).append((row.epoch, RateLimit(units, period_ns, burst)))
+                for rule in _all(_parsed(row.texts)):
+                    self._changes.setdefault(rule.name, []).append((row.epoch, rule))
 
-    def limit(self, rule: str, epoch: int) -> RateLimit:
-        """The largest rate and the largest burst of the rule that were in force during `epoch`."""
-        changes = self._changes[rule]
+    def rules(self, name: str, epoch: int, key: tuple[str, ...]) -> list[Rule]:
+        """The rules of that name, with the limit of `key`, that were in force during `epoch`; oldest first."""
+        changes = self._changes.get(name, [])
         ends = [start + ENFORCED_EPOCHS for start, _ in changes[1:]]
-        found = [limit for (start, limit), end in zip(changes, [*ends, epoch], strict=True) if start <= epoch <= end]
-        largest = max(found, key=lambda limit: limit.per_second)
-        return replace(largest, burst=max(limit.burst for limit in found))
+        found = zip(changes, [*ends, epoch], strict=True) if changes else ()
+        return [rule.for_key(key) for (start, rule), end in found if start <= epoch <= end]
 
-    def per_second(self, rule: str, at_ns: int) -> float:
+    def limit(self, name: str, epoch: int, key: tuple[str, ...]) -> RateLimit | None:
+        """The largest rate and the largest burst that `key` had during `epoch`; None: it had no limit, or no rule."""
+        found = [rule.limit for rule in self.rules(name, epoch, key)]
+        limits = [limit for limit in found if isinstance(limit, RateLimit)]
+        if len(limits) < len(found) or not limits:
+            return None
+        largest = max(limits, key=lambda limit: limit.per_second)
+        return replace(largest, burst=max(limit.burst for limit in limits))
+
+    def per_second(self, name: str, at_ns: int) -> float:
         """Units a second of the rule's limit at an instant of virtual time; inf where it has none."""
-        changes = self._changes.get(rule)
-        if changes is None:
-            return float("inf")
-        return changes[min(bisect_right(self._instants, at_ns), len(changes)) - 1][1].per_second
+        changes = self._changes.get(name)
+        limit = changes[min(bisect_right(self._instants, at_ns), len(changes)) - 1][1].limit if changes else None
+        return limit.per_second if isinstance(limit, RateLimit) else float("inf")
 
-    def largest_within(self, rule: str, from_ns: int, until_ns: int) -> float:
+    def largest_within(self, name: str, from_ns: int, until_ns: int) -> float:
         """Rate and burst together, the largest of each that were in force between two instants, for one second."""
-        changes = self._changes[rule]
+        changes = self._changes[name]
         first = bisect_right(self._instants, from_ns - ENFORCED_EPOCHS * EPOCH_NS) - 1
         last = bisect_right(self._instants, until_ns)
-        found = [limit for _, limit in changes[max(first, 0) : last]] or [changes[-1][1]]
-        return max(limit.per_second for limit in found) + max(limit.burst for limit in found)
+        found = [rule.limit for _, rule in changes[max(first, 0) : last] or changes[-1:]]
+        limits = [limit for limit in found if isinstance(limit, RateLimit)]
+        if len(limits) < len(found):
+            return float("inf")
+        return max(limit.per_second for limit in limits) + max(limit.burst for limit in limits)
+
+
+@cache
+def _parsed(texts: tuple[tuple[str, str], ...]) -> RuleSet:
+    return parse_rules(texts)
+
+
+def _all(rules: RuleSet) -> Iterable[Rule]:
+    return (rule for domain in rules.domains.values() for rule in domain.rules)

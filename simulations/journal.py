@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from apportion.core.decision import Decision, Verdict
-from apportion.core.messages import AcquireAnswer, Slices
+from apportion.core.messages import AcquireAnswer, Rules, Slices
 from apportion.core.request import Application
-from apportion.core.rule import RuleSet
 from apportion.region.authority import Authority
 from apportion.region.events import Consume, RollUp
 from apportion.region.store import ChargesAnswer
@@ -34,13 +33,16 @@ class Journal(Protocol):
     def edge_sent(self, now_ns: int, edge: str, message: Any) -> None:
         """An edge said something."""
 
-    def consumed(self, command: Consume, answers: tuple[ChargesAnswer, ...]) -> None:
-        """The store decided."""
+    def anchored(self, now_ns: int, epoch: int, start_ns: int, length_ns: int) -> None:
+        """A region started in `epoch`, which began at `start_ns`; its epochs last so long."""
 
-    def rolled_up(self, command: RollUp, new: bool) -> None:
+    def consumed(self, store_ns: int, command: Consume, answers: tuple[ChargesAnswer, ...]) -> None:
+        """The store decided, by its clock."""
+
+    def rolled_up(self, store_ns: int, command: RollUp, new: bool) -> None:
         """The store took a report, for the first time or again."""
 
-    def ruled(self, now_ns: int, epoch: int, version: int, rules: RuleSet) -> None:
+    def ruled(self, now_ns: int, epoch: int, rules: Rules) -> None:
         """The region goes by other rules."""
 
     def error(self, who: str, event: str, fields: Any) -> None:

@@ -220,10 +220,10 @@ def overshoot_by_label(log: RuleLog, limits: InForce) -> int:
     if not isinstance(log.rule.limit, RateLimit):
         return 0
     worst = 0
-    for labels in log.labels.values():
+    for key, labels in log.labels.items():
         meter = Meter(log.rule.limit, log.rule.divided)
         for epoch in sorted(labels):
-            meter.become(limits.limit(log.rule.name, epoch))
+            meter.become(limits.limit(log.rule.name, epoch, key) or meter.limit)
             meter.record(epoch, labels[epoch])
         worst = max(worst, meter.worst)
     return worst

@@ -28,6 +28,10 @@ class Clock:
         """Set it, as nothing but a fault does."""
         self.offset_ns += by_ns
 
+    def lasting(self, shown_ns: int) -> int:
+        """How much time passes while it shows that much passing."""
+        return shown_ns * 1_000_000 // (1_000_000 + self.millionths)
+
     def when(self, shown_ns: int) -> int:
         """When it shows that, rounded up."""
         return -(-(shown_ns - self.offset_ns) * 1_000_000 // (1_000_000 + self.millionths)) + 1

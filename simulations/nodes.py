@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from apportion.allocator import events as allocating
 from apportion.core.decision import Decision
+from apportion.core.limit import EPOCH_NS
 from apportion.core.messages import AcquireAnswer, Rules, Slices
 from apportion.core.request import Application
 from apportion.core.rule import RuleSet
@@ -15,6 +16,7 @@ from apportion.core.rules_file import parse_rules
 from apportion.edge import events as edging
 from apportion.edge.agent import Agent
 from apportion.region import events as regional
+from apportion.region.register import epoch_at, start_ns
 from apportion.simulations.disk import Disk, DiskStore
 from apportion.simulations.network import MS, Stream
 from apportion.simulations.node import Clock, Node
@@ -104,7 +106,7 @@ class EdgeNode(Client):
     def start(self) -> None:
         """Begin a life with an incarnation of its own."""
         self.incarnation = self.world.incarnation(self.name)
-        self.agent = Agent(self.name, "here", self.incarnation, parsed)
+        self.agent = self.world.options.make_agent(self.name, "here", self.incarnation, parsed)
         self._waiting: dict[int, tuple[int, int]] = {}
         self._flushing = False
         super().start()
@@ -231,6 +233,10 @@ class RegionNode(Node):
         self.authority = self.world.options.make_authority(
             self.world.rules, parsed(self.world.rules), self.store.register, self.world.incarnation(self.name)
         )
+        register, length_ns = self.store.register, self.clock.lasting(EPOCH_NS)
+        epoch = epoch_at(register, self.now_ns)
+        began_ns = self.clock.when(start_ns(register, epoch))
+        self.world.journal.anchored(self.world.now_ns, epoch, began_ns, length_ns)
         self.feed(regional.Polled())
 
     def crash(self) -> None:
@@ -318,9 +324,9 @@ class RegionNode(Node):
 
     def _consume(self, command: regional.Consume) -> Any:
         answers = self.store.consume(command, self.now_ns)
-        self.world.journal.consumed(command, answers)
+        self.world.journal.consumed(self.now_ns, command, answers)
         return answers
 
     def _roll_up(self, command: regional.RollUp) -> None:
         new = self.store.roll_up(command, self.now_ns)
-        self.world.journal.rolled_up(command, new)
+        self.world.journal.rolled_up(self.now_ns, command, new)

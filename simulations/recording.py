@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 
 from apportion.core.decision import Decision, Reason, Scope, Verdict
 from apportion.core.key import encode_key, encode_quota
-from apportion.core.limit import RateLimit
-from apportion.core.messages import Acquire, AcquireAnswer, Quota, Report, Slices
+from apportion.core.messages import Acquire, AcquireAnswer, Quota, Report, Rules, Slices
 from apportion.core.request import Application
-from apportion.core.rule import RuleSet
 from apportion.region.authority import Authority
 from apportion.region.events import Consume, RollUp
-from apportion.region.store import ChargesAnswer
+from apportion.region.store import ChargesAnswer, RollupRow
 
 
 class Offered(NamedTuple):
@@ -42,6 +40,7 @@ class Answered(NamedTuple):
     at_ns: int
     edge: str
     incarnation: int
+    domain: str
     rule: str
     key: tuple[str, ...]
     cost: int
@@ -94,9 +93,21 @@ class Sliced(NamedTuple):
     units: int
 
 
-class Stored(NamedTuple):
-    """Units that the store decided (`reported` False) or was told of by a report that was new."""
+class Anchored(NamedTuple):
+    """A region started: `epoch` began at `start_ns` of virtual time, and lasts `length_ns` of it."""
 
+    at_ns: int
+    epoch: int
+    start_ns: int
+    length_ns: int
+
+
+class Stored(NamedTuple):
+    """Units that the store decided (`reported` False) at `store_ns` of its clock, or was told of by a report that was
+    new.
+    """
+
+    store_ns: int
     quota: bytes
     epoch: int
     units: int
@@ -104,12 +115,29 @@ class Stored(NamedTuple):
 
 
 class Ruled(NamedTuple):
-    """The region goes by these rules from `epoch` on; `limits` as (rule, units, period in ns, burst)."""
+    """The region is told other rules in `epoch`; `texts` of the rules files by name."""
 
     at_ns: int
     epoch: int
     version: int
-    limits: tuple[tuple[str, int, int, int], ...]
+    texts: tuple[tuple[str, str], ...]
+
+
+class Counted(NamedTuple):
+    """At the end, the rollup of the region's store has so many units of a quota and label."""
+
+    quota: bytes
+    epoch: int
+    units: int
+
+
+class Open(NamedTuple):
+    """At the end, a request that came to this process has no decision."""
+
+    at_ns: int
+    edge: str
+    came_ns: int
+    deadline_ns: int
 
 
 class Failed(NamedTuple):
@@ -120,7 +148,7 @@ class Failed(NamedTuple):
     fields: str
 
 
-Row = Offered | Answered | Waited | Crossed | Issued | Sliced | Stored | Ruled | Failed
+Row = Offered | Answered | Waited | Crossed | Issued | Sliced | Anchored | Stored | Ruled | Counted | Open | Failed
 
 
 class Recording:
@@ -175,6 +203,7 @@ class Recording:
                     now_ns,
                     edge,
                     incarnation,
+                    rule.domain,
                     rule.name,
                     verdict.key,
                     verdict.cost,
@@ -222,26 +251,28 @@ class Recording:
             rules = {names[member.quota] for group in message.groups for member in group.members}
             self.rows.append(Crossed(now_ns, edge, tuple(sorted(rules))))
 
-    def consumed(self, command: Consume, answers: tuple[ChargesAnswer, ...]) -> None:
+    def anchored(self, now_ns: int, epoch: int, start_ns: int, length_ns: int) -> None:
+        self.rows.append(Anchored(now_ns, epoch, start_ns, length_ns))
+
+    def consumed(self, store_ns: int, command: Consume, answers: tuple[ChargesAnswer, ...]) -> None:
         for group, answer in zip(command.groups, answers, strict=True):
             if group.peek:
                 continue
             for member, state in zip(group.members, answer.members, strict=True):
                 units = answer.admitted * member.cost
-                self.rows.append(Stored(member.store_key, state.epoch, units, reported=False))
+                self.rows.append(Stored(store_ns, member.store_key, state.epoch, units, reported=False))
 
-    def rolled_up(self, command: RollUp, new: bool) -> None:
+    def rolled_up(self, store_ns: int, command: RollUp, new: bool) -> None:
         if new:
-            self.rows += [Stored(row.store_key, row.epoch, row.units, reported=True) for row in command.rows]
+            self.rows += [Stored(store_ns, row.store_key, row.epoch, row.units, reported=True) for row in command.rows]
 
-    def ruled(self, now_ns: int, epoch: int, version: int, rules: RuleSet) -> None:
-        limits = tuple(
-            (rule.name, rule.limit.units, rule.limit.period_ns, rule.limit.burst)
-            for domain in rules.domains.values()
-            for rule in domain.rules
-            if isinstance(rule.limit, RateLimit)
-        )
-        self.rows.append(Ruled(now_ns, epoch, version, limits))
+    def ruled(self, now_ns: int, epoch: int, rules: Rules) -> None:
+        self.rows.append(Ruled(now_ns, epoch, rules.version, rules.texts))
+
+    def ended(self, now_ns: int, rollup: Iterable[RollupRow], waiting: Iterable[tuple[str, int, int]]) -> None:
+        """Nothing more will happen. `waiting`: the edge of each open request, when it came, and its deadline."""
+        self.rows += [Counted(row.store_key, row.epoch, row.units) for row in rollup]
+        self.rows += [Open(now_ns, edge, came_ns, deadline_ns) for edge, came_ns, deadline_ns in waiting]
 
     def error(self, who: str, event: str, fields: Any) -> None:
         self.rows.append(Failed(who, event, repr(fields)))

@@ -10,6 +10,8 @@ from apportion.core.decision import Decision
 from apportion.core.messages import Rules
 from apportion.core.request import Application
 from apportion.region import events as regional
+from apportion.simulations.checkers import violations
+from apportion.simulations.checkers_quality import shortcomings
 from apportion.simulations.in_force import InForce
 from apportion.simulations.measures import RuleFigures, figures_of, logs_of
 from apportion.simulations.nodes import AllocatorNode, EdgeNode, RegionNode, parsed
@@ -49,8 +51,17 @@ def run(scenario: Scenario, seed: int, options: Options | None = None, progress:
         world.run(1)
         if progress is not None:
             progress(second + 1)
-    figures = _figures(scenario, recording, world)
-    broken = broken_by(scenario, figures)
+    recording.ended(world.now_ns, world.region.disk.rollup.rows(0), world.open_requests())
+    rules, rows = parsed(scenario.rules), recording.rows
+    limits, edges = InForce(rules, rows), [edge.name for edge in world.edges]
+    logs = logs_of(rows, rules, limits, edges, scenario.seconds, STARTED_S * SECOND)
+    changes = changes_of(scenario)
+    figures = tuple(figures_of(log, limits, scenario.warm_up, changes, rules.edges_max) for log in logs.values())
+    broken = (
+        *map(str, violations(rows, rules)),
+        *map(str, shortcomings(scenario, figures, logs, rows, limits)),
+        *_failed(scenario, figures),
+    )
     return Outcome(scenario, seed, figures, broken, recording, sum(isinstance(row, Offered) for row in recording.rows))
 
 
@@ -98,9 +109,8 @@ def _happen(world: World, scenario: Scenario, fault: Fault) -> None:
         text = replace(scenario.one, rate=fault.target).text(scenario.edges)
         version = world.rules.version + 1
         world.rules = Rules(version, ((FILE, text),))
-        ruleset = parsed(world.rules)
-        world.journal.ruled(world.now_ns, world.region.authority.epoch, version, ruleset)
-        world.region.feed(regional.RulesChanged(world.rules, ruleset))
+        world.journal.ruled(world.now_ns, world.region.authority.epoch, world.rules)
+        world.region.feed(regional.RulesChanged(world.rules, parsed(world.rules)))
         return
     node = _target(world, fault.target)
     match fault.kind:
@@ -163,18 +173,8 @@ def changes_of(scenario: Scenario) -> list[int]:
     return sorted({instant // SECOND for instant in instants if instant < scenario.seconds * SECOND})
 
 
-def _figures(scenario: Scenario, recording: Recording, world: World) -> tuple[RuleFigures, ...]:
-    edges = [edge.name for edge in world.edges]
-    rules = parsed(scenario.rules)
-    begun_ns = STARTED_S * SECOND
-    limits = InForce(rules, recording.rows)
-    logs = logs_of(recording.rows, rules, limits, edges, scenario.seconds, begun_ns)
-    changes = changes_of(scenario)
-    return tuple(figures_of(log, limits, scenario.warm_up, changes, rules.edges_max) for log in logs.values())
-
-
 def broken_by(scenario: Scenario, figures: tuple[RuleFigures, ...]) -> tuple[str, ...]:
-    """Bounds that were exceeded, and expectations that failed, in words."""
+    """Bounds that were exceeded, and expectations that failed, in words: what figures alone can tell."""
     return (*_exceeded(figures), *_failed(scenario, figures))
 
 

@@ -17,6 +17,7 @@ from apportion.allocator.leader import Leader
 from apportion.core.messages import Rules
 from apportion.core.request import Application
 from apportion.core.rules_file import parse_rules
+from apportion.edge.agent import Agent
 from apportion.region.authority import Authority
 from apportion.simulations.journal import Journal
 from apportion.simulations.network import MS
@@ -47,6 +48,7 @@ class Options:
     clock_drift: int = 200
     make_leader: Callable[..., Leader] = lambda name, incarnation: Leader(name, incarnation, parse_rules)
     make_authority: Callable[..., Authority] = Authority
+    make_agent: Callable[..., Agent] = Agent
     same_incarnation: bool = False
 
 
@@ -142,6 +144,10 @@ class World:
     def rollup(self) -> dict[Label, int]:
         """What the region's store has counted, by quota and label."""
         return {(row.store_key, row.epoch): row.units for row in self.region.disk.rollup.rows(0)}
+
+    def open_requests(self) -> list[tuple[str, int, int]]:
+        """Requests without a decision at living edges: where, when they came, and their shortest deadline."""
+        return [(edge.name, *found) for edge in self.edges if edge.up for found in edge.waiting.values()]
 
     @property
     def leading(self) -> AllocatorNode | None:

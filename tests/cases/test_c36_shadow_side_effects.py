@@ -69,16 +69,16 @@ def would_deny_then_enforced(edges: int) -> tuple[int, bool]:
     for number in range(5):
         world.edges[number % edges].ask(applications(load(before)))
         world.run(0.3)
-    referee = world.referee
-    assert referee.answers == 5
-    assert sum(referee.spent["enforced", ("t",)].values()) == 5
-    would_deny = sum(not verdict.allowed for verdict in referee.shadows)
+    sums = world.sums
+    assert sum(row.rule == "enforced" for row in sums.answers) == 5
+    assert sum(sums.spent["enforced", ("t",)].values()) == 5
+    would_deny = sum(row.shadow and not row.allowed for row in sums.answers)
     in_force[0] = after
     world.restart(world.region, 0.1)
     world.run(3)
     world.edges[0].ask(applications(load(after)))
     world.run(0.3)
-    return would_deny, sum(referee.spent["enforced", ("t",)].values()) == 6
+    return would_deny, sum(world.sums.spent["enforced", ("t",)].values()) == 6
 
 
 def authority(in_force: list[Rules], rules: Rules, ruleset: RuleSet, *rest: object) -> Authority:

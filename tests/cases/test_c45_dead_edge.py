@@ -3,8 +3,7 @@
 from functools import cache, partial
 
 from apportion.simulations.network import MS
-from tests.faults.referee import quota_key
-from tests.faults.rules import application
+from tests.faults.rules import application, quota_key
 from tests.faults.runs import broken
 from tests.faults.test_liveness import every
 from tests.faults.world import SECOND, Options, World
@@ -27,7 +26,7 @@ def run() -> World:
 
 def admitted(world: World, from_s: float, until_s: float) -> float:
     """Units a second that decisions gave out between two instants."""
-    units = sum(cost for at, _, cost in world.referee.admitted if from_s * SECOND <= at < until_s * SECOND)
+    units = sum(cost for at, _, cost in world.sums.admitted if from_s * SECOND <= at < until_s * SECOND)
     return units / (until_s - from_s)
 
 
@@ -43,7 +42,7 @@ def test_c45_outstanding_and_consumed_never_exceed_the_limit() -> None:
     """No label above 100: not with the kill, and not when the host comes back with a new identity."""
     world = run()
     assert broken(world) == {}
-    assert max(world.referee.spent["hundred", ("k",)].values()) <= 100
+    assert max(world.sums.spent["hundred", ("k",)].values()) <= 100
 
 
 def test_c45_the_old_identity_has_no_right_to_what_it_left() -> None:
@@ -59,9 +58,9 @@ def test_c45_the_old_identity_has_no_right_to_what_it_left() -> None:
     world.run(3)
     now = world.edges[3].incarnation
     assert now != former
-    mine = {at[2]: units for at, units in world.referee.spent_here.items() if at[0] == now}
-    assert world.referee.issued[former, at_hundred(), epoch] > 0
-    assert mine.get(epoch, 0) <= world.referee.issued[now, at_hundred(), epoch]
+    mine = {at[2]: units for at, units in world.sums.spent_here.items() if at[0] == now}
+    assert world.sums.issued[former, at_hundred(), epoch] > 0
+    assert mine.get(epoch, 0) <= world.sums.issued[now, at_hundred(), epoch]
     assert broken(world) == {}
 
 

@@ -10,6 +10,7 @@ from apportion.core.request import Application
 from apportion.edge.agent import Agent
 from apportion.edge.kept import Kept
 from tests.edge.test_stages import T0, S, load, text_of
+from tests.faults.runs import meter
 from tests.faults.test_liveness import every
 from tests.faults.world import Options, World
 
@@ -22,9 +23,9 @@ def test_ten_restarts_in_a_minute_admit_what_one_process_would() -> None:
     for at in range(10):
         world.after(4 + 5 * at, partial(world.restart, world.edges[0], 0.05))
     world.run(60)
-    admitted = sum(world.referee.spent["crash", ("k",)].values())
+    admitted = sum(world.sums.spent["crash", ("k",)].values())
     assert 900 <= admitted <= 1000 + 250
-    assert world.referee.meter("crash").worst == 0
+    assert meter(world, "crash").worst == 0
 
 
 def test_restarts_while_the_region_is_away_have_no_share_each() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.faults.runs import meter
 from tests.faults.test_cut_off import by_epoch, epoch_of
 from tests.faults.test_liveness import every
 from tests.faults.world import Options, World
@@ -27,7 +28,7 @@ def test_the_sum_stays_within_the_limit_each_second_of_the_partition() -> None:
     world, cut, healed = partitioned()
     assert max(by_epoch(world, "stay", cut + 3, healed - 1)) <= 100
     assert min(by_epoch(world, "stay", cut + 3, healed - 1)) >= 90
-    assert world.referee.meter("stay").worst <= 100
+    assert meter(world, "stay").worst <= 100
 
 
 def test_the_share_is_spent_by_the_edges_own_labels() -> None:
@@ -35,7 +36,7 @@ def test_the_share_is_spent_by_the_edges_own_labels() -> None:
     world, cut, healed = partitioned()
     shares = [
         units
-        for (incarnation, _, epoch), units in world.referee.degraded.items()
+        for (incarnation, _, epoch), units in world.sums.degraded.items()
         if incarnation == world.edges[0].incarnation and cut + 3 <= epoch < healed
     ]
     assert len(shares) >= 6

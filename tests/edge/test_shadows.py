@@ -12,8 +12,7 @@ from apportion.edge.edge import Edge
 from apportion.edge.events import Send
 from apportion.edge.limiter_answer import from_response, to_response
 from apportion.simulations.network import MS
-from tests.faults.referee import quota_key
-from tests.faults.rules import application, load
+from tests.faults.rules import application, load, quota_key
 from tests.faults.world import Options, World
 
 
@@ -29,11 +28,11 @@ def settled(name: str) -> World:
 def test_the_region_is_asked_for_a_shadow_once_the_others_have_let_the_request_pass() -> None:
     """Until then it is nowhere; its verdict comes after the decision."""
     world = settled("exact")
-    assert world.referee.answers == 0
+    assert world.sums.answers == []
     world.run(0.3)
-    assert world.referee.answers == 1
-    (verdict,) = world.referee.shadows
-    assert (verdict.rule.name, verdict.allowed, verdict.charged) == ("shade", True, True)
+    decided, verdict = world.sums.answers
+    assert (decided.rule, decided.decided, decided.shadow) == ("exact", True, False)
+    assert (verdict.rule, verdict.allowed, verdict.charged) == ("shade", True, True)
 
 
 def test_a_decision_that_needs_no_crossing_does_not_wait_for_a_shadow() -> None:

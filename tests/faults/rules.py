@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from apportion.core.key import encode_key, encode_quota
 from apportion.core.messages import Rules
 from apportion.core.request import Application
 from apportion.core.rule import Rule, RuleSet
@@ -64,6 +65,11 @@ def rule(name: str) -> Rule:
     found = load(RULES).rule("api", name)
     assert found is not None
     return found
+
+
+def quota_key(name: str, key: tuple[str, ...]) -> bytes:
+    """What a store files a quota of that rule under."""
+    return encode_quota("api", name, encode_key(key))
 
 
 def application(name: str, cost: int = 1, key: str = "k") -> Application:

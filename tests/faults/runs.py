@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
-from typing import Any
 
+from apportion.core.limit import RateLimit
+from apportion.core.meter import Meter
+from apportion.simulations.checkers import violations
 from apportion.simulations.network import MS
+from apportion.simulations.world import Label
 from tests.faults.faults import Faults
 from tests.faults.load import Load
+from tests.faults.rules import RULES, load, rule
 from tests.faults.unclaimed import AcceptingAuthority, unclaimed
 from tests.faults.world import SECOND, Options, World
 
@@ -51,30 +55,45 @@ def run(seed: int, options: Options | None = None, faults: int | None = None, fa
     return world
 
 
-def broken(world: World) -> dict[str, Any]:
-    """The oracles that a run breaks, with what they found; empty when all hold."""
-    referee, rollup = world.referee, world.rollup()
-    found = {
-        "S1 over the entitlement": referee.over(),
-        "S2 divided twice": referee.divided_twice(),
-        "S3 miscounted": referee.miscounted(rollup),
-        "S4 spent without right": referee.spent_without_right(),
-        "answered late": referee.late,
-        "never answered": [edge.waiting for edge in world.edges if edge.waiting],
-        "errors": referee.errors,
-    }
-    return {name: each for name, each in found.items() if each}
+def broken(world: World) -> dict[str, list[str]]:
+    """What is wrong with a run that has ended, by the property that it breaks; empty when all holds."""
+    world.recording.ended(world.now_ns, world.region.disk.rollup.rows(0), world.open_requests())
+    found: dict[str, list[str]] = {}
+    for each in violations(world.recording.rows, load(RULES)):
+        found.setdefault(each.property, []).append(str(each))
+    return found
+
+
+def meter(world: World, name: str, key: tuple[str, ...] = ("k",)) -> Meter:
+    """The meter of one quota over all labels."""
+    limited = rule(name).for_key(key)
+    assert isinstance(limited.limit, RateLimit)
+    found = Meter(limited.limit, limited.divided)
+    for epoch, units in sorted(world.sums.spent[name, key].items()):
+        found.record(epoch, units)
+    return found
 
 
 def worst_share(world: World) -> float:
     """The largest admitted_k / Q_k of any divided quota and label."""
-    meters = [(world.referee.meter(name, key), labels) for (name, key), labels in world.referee.spent.items()]
+    meters = [(meter(world, name, key), labels) for (name, key), labels in world.sums.spent.items()]
     return max(
         (
-            units / meter.limit.units_in_epoch(epoch)
-            for meter, labels in meters
-            if meter.divided
+            units / found.limit.units_in_epoch(epoch)
+            for found, labels in meters
+            if found.divided
             for epoch, units in labels.items()
         ),
         default=0.0,
     )
+
+
+def unreported(world: World) -> dict[Label, tuple[int, int]]:
+    """Labels of which more was given than the rollup says: right only where an edge died before its report."""
+    found, rollup = {}, world.rollup()
+    for quota, name in world.sums.quotas().items():
+        for epoch, units in world.sums.spent.get(name, {}).items():
+            known = rollup.get((quota, epoch), 0)
+            if units > known:
+                found[quota, epoch] = (units, known)
+    return found

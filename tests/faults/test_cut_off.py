@@ -14,6 +14,7 @@ from apportion.allocator.leader import Leader
 from apportion.core.bounds import StoreKind, bound_of
 from apportion.core.rules_file import parse_rules
 from tests.faults.rules import rule
+from tests.faults.runs import meter
 from tests.faults.test_liveness import every
 from tests.faults.world import Options, World
 
@@ -40,7 +41,7 @@ def epoch_of(world: World) -> int:
 
 def by_epoch(world: World, name: str, first: int, last: int) -> list[int]:
     """Units admitted under each label."""
-    labels = world.referee.spent[name, KEY]
+    labels = world.sums.spent[name, KEY]
     return [labels.get(epoch, 0) for epoch in range(first, last + 1)]
 
 
@@ -69,7 +70,7 @@ def test_edges_cut_off_one_after_the_other_keep_their_shares_within_the_bound() 
     world, cuts = wandering(Options(edges=3, allocators=2))
     bound = bound_of(rule("stay"), StoreKind.SQLITE).units
     assert bound == 100
-    assert world.referee.meter("stay").worst <= bound
+    assert meter(world, "stay").worst <= bound
     assert max(by_epoch(world, "stay", cuts[0] + 3, epoch_of(world) - 1)) <= 100
     assert min(by_epoch(world, "stay", cuts[0] + 3, cuts[0] + 9)) >= 90
 
@@ -77,7 +78,7 @@ def test_edges_cut_off_one_after_the_other_keep_their_shares_within_the_bound() 
 def test_without_the_hold_back_they_exceed_it() -> None:
     """Each of three keeps nearly all of the limit."""
     world, _ = wandering(Options(edges=3, allocators=2, make_leader=forgetful))
-    assert world.referee.meter("stay").worst > 150
+    assert meter(world, "stay").worst > 150
 
 
 @pytest.mark.parametrize("name,stages_s", [("keep", 2), ("fair", 2)])
@@ -93,7 +94,7 @@ def test_a_share_is_given_to_others_once_the_stages_have_run_out(name: str, stag
         world.partition(world.edges[edge], 60)
     world.run(12)
     limit = rule(name).limit.units  # type: ignore[union-attr]
-    assert world.referee.meter(name).worst <= (bound_of(rule(name)).units or 0)
+    assert meter(world, name).worst <= (bound_of(rule(name)).units or 0)
     assert max(by_epoch(world, name, cut + 3, cut + 11)) <= limit
     assert by_epoch(world, name, cut + 3 + stages_s + 5, cut + 11)[-1] >= 0.6 * 60
 
@@ -111,8 +112,7 @@ def test_an_undivided_quota_fills_slower_by_what_silent_edges_may_spend(held: bo
         world.partition(world.edges[edge], 60)
     cut = epoch_of(world)
     world.run(7)
-    meter = world.referee.meter("part")
-    assert meter.worst <= (bound_of(rule("part"), StoreKind.SQLITE).units or 0)
+    assert meter(world, "part").worst <= (bound_of(rule("part"), StoreKind.SQLITE).units or 0)
     spent = sum(by_epoch(world, "part", cut + 2, cut + 3))
     assert (spent <= 2 * 48 + 12) is held
 
@@ -131,7 +131,7 @@ def test_a_new_leader_is_told_what_silent_edges_may_spend() -> None:
     first = epoch_of(world)
     world.run(6)
     assert max(by_epoch(world, "stay", first, epoch_of(world) - 1)) <= 100
-    assert world.referee.meter("stay").worst <= 100
+    assert meter(world, "stay").worst <= 100
 
 
 def test_an_edge_that_leaves_in_good_order_is_not_held_for() -> None:

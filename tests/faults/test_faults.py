@@ -23,14 +23,13 @@ def test_no_seed_breaks_a_promise(seeds: range) -> None:
 def test_without_the_claim_a_label_is_spent_nearly_twice() -> None:
     """The same run with the claim switched off exceeds Q_k, up to about 1.9 of it: the claim is what holds the sum."""
     worlds = [run(seed, without_claim(options_of(seed)), factor=2.5) for seed in range(20)]
-    assert sum("S1 over the entitlement" in broken(world) for world in worlds) >= 10
-    assert any("S2 divided twice" in broken(world) for world in worlds)
+    assert sum("S1" in broken(world) for world in worlds) >= 10
+    assert any("S2" in broken(world) for world in worlds)
     assert max(worst_share(world) for world in worlds) > 1.8
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
     """F7: a failing seed can be replayed."""
     one, other = run(7), run(7)
-    assert one.referee.spent == other.referee.spent
-    assert one.referee.crossings == other.referee.crossings
+    assert one.recording.digest() == other.recording.digest()
     assert one.rollup() == other.rollup()

@@ -18,8 +18,8 @@ HEALED_S, NORMAL_S, END_S = 4.0, 7.0, 12.0
 def fitted(world: World, name: str) -> tuple[float, float]:
     """Admitted, and min(demand, limit), of a rule in the calm stretch."""
     calm = range(int(NORMAL_S * SECOND), int(END_S * SECOND))
-    demand = sum(cost for at, rule, cost in world.referee.demand if rule == name and at in calm)
-    admitted = sum(cost for at, rule, cost in world.referee.admitted if rule == name and at in calm)
+    demand = sum(cost for at, rule, cost in world.sums.demand if rule == name and at in calm)
+    admitted = sum(cost for at, rule, cost in world.sums.admitted if rule == name and at in calm)
     return admitted, min(demand, RATES[name] * (END_S - NORMAL_S))
 
 
@@ -47,7 +47,7 @@ def test_edges_get_slices_of_stationary_demand() -> None:
     """After 8 ticks of even demand most of what is spent comes from slices, not from crossings."""
     world = steady(3, seconds=14)
     edge = world.edges[0].incarnation
-    sliced = {epoch: units for (holder, _, epoch), units in world.referee.spent_here.items() if holder == edge}
+    sliced = {epoch: units for (holder, _, epoch), units in world.sums.spent_here.items() if holder == edge}
     assert sliced[max(sliced) - 1] == 20
 
 
@@ -64,15 +64,15 @@ def test_a_newcomers_first_request_is_admitted() -> None:
         newcomer.start()
         while not newcomer.agent.ready:
             world.run(0.01)
-        before = sum(world.referee.spent["hundred", ("k",)].values())
+        before = sum(world.sums.spent["hundred", ("k",)].values())
         world.edges[0].crash()
         world.edges[1].crash()
         world.run(0.1)
-        settled = sum(world.referee.spent["hundred", ("k",)].values())
+        settled = sum(world.sums.spent["hundred", ("k",)].values())
         newcomer.ask((application("hundred"),))
         world.run(0.2)
         assert before <= settled
-        assert sum(world.referee.spent["hundred", ("k",)].values()) == settled + 1, f"seed {seed}"
+        assert sum(world.sums.spent["hundred", ("k",)].values()) == settled + 1, f"seed {seed}"
 
 
 @pytest.mark.parametrize("name, most", [("hundred", 40), ("exact", 70)])
@@ -85,7 +85,7 @@ def test_a_hot_quota_crosses_rarely(name: str, most: int) -> None:
     for edge in range(3):
         every(world, edge, RATES[name] * 20 // 3, name, 0, until_s=10)
     world.run(10.3)
-    calm = {at: crossings for at, crossings in world.referee.crossings.items() if 4 <= at[1] < 10}
+    calm = {at: crossings for at, crossings in world.sums.crossings.items() if 4 <= at[1] < 10}
     assert max(calm.values()) <= most
     assert not broken(world)
 
@@ -96,7 +96,7 @@ def test_an_exhausted_quota_stops_crossings() -> None:
     world.start()
     every(world, 0, 1000, "hundred", 0, until_s=8)
     world.run(8)
-    assert max(crossings for (_, second), crossings in world.referee.crossings.items() if 4 <= second < 8) <= 16
+    assert max(crossings for (_, second), crossings in world.sums.crossings.items() if 4 <= second < 8) <= 16
 
 
 def steady(edges: int, seconds: float) -> World:

@@ -11,9 +11,8 @@ from apportion.edge.ticket import Ticket
 from apportion.simulations.network import MS
 from apportion.simulations.world import Label
 from tests.faults.load import Load
-from tests.faults.referee import quota_key
-from tests.faults.rules import application, rule
-from tests.faults.runs import broken
+from tests.faults.rules import application, quota_key, rule
+from tests.faults.runs import broken, unreported
 from tests.faults.world import SECOND, Options, World
 
 JITTERY = Options(edges=1, allocators=1, spikes=0.05, delay_ns=20 * MS)
@@ -26,7 +25,7 @@ def decide(world: World, *applications: Application) -> Decision:
     while isinstance(answer, Ticket):
         edge.waiting[answer.number] = (world.now_ns, 100 * MS)
         given: list[Decision] = []
-        world.referee.decided = lambda now_ns, edge, incarnation, decision, given=given: given.append(decision)  # type: ignore[method-assign, misc]
+        world.recording.decided = lambda now_ns, edge, incarnation, decision, given=given: given.append(decision)  # type: ignore[method-assign, misc]
         world.at(world.now_ns, partial(edge._flush, edge.life))
         while not given:
             world.run(0.0005)
@@ -81,13 +80,13 @@ def loaded(options: Options, seed: int) -> World:
 
 def given(world: World) -> int:
     """Units that callers were given, by the rules that are enforced."""
-    spent = world.referee.spent.items()
+    spent = world.sums.spent.items()
     return sum(sum(labels.values()) for (name, _), labels in spent if not rule(name).shadow)
 
 
 def enforced(world: World, rollup: dict[Label, int]) -> int:
     """Units of a rollup, without shadow rules': nobody waits for their answers, so some are heard by nobody."""
-    keys = {quota_key(name, key) for name, key in world.referee.spent if rule(name).shadow}
+    keys = {quota_key(name, key) for name, key in world.sums.spent if rule(name).shadow}
     return sum(units for (key, _), units in rollup.items() if key not in keys)
 
 
@@ -97,7 +96,7 @@ def test_without_faults_the_rollup_is_what_was_given() -> None:
         world = loaded(Options(edges=4, delay_ns=2 * MS), seed)
         rollup = world.rollup()
         assert broken(world) == {}, f"seed {seed}"
-        assert world.referee.unreported(rollup) == {}, f"seed {seed}"
+        assert unreported(world) == {}, f"seed {seed}"
         assert enforced(world, rollup) == given(world), f"seed {seed}"
 
 
@@ -108,5 +107,5 @@ def test_what_is_said_again_changes_nothing() -> None:
     for seed in range(6):
         world = loaded(Options(edges=4, delay_ns=2 * MS, repeat=0.5), seed)
         assert broken(world) == {}, f"seed {seed}"
-        assert world.referee.unreported(world.rollup()) == {}, f"seed {seed}"
+        assert unreported(world) == {}, f"seed {seed}"
         assert enforced(world, world.rollup()) == given(world), f"seed {seed}"

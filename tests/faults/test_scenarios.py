@@ -47,7 +47,7 @@ def test_with_its_old_incarnation_it_would_spend_the_slice_again() -> None:
     world = hot(replace(CALM, same_incarnation=True), 4.35)
     world.restart(world.edges[0], 0.005)
     world.run(3)
-    assert set(broken(world)) >= {"S1 over the entitlement", "S4 spent without right"}
+    assert set(broken(world)) >= {"S1", "S4"}
 
 
 def test_a_region_restarted_in_a_direct_epoch_lends_nothing_more_under_it() -> None:
@@ -63,7 +63,7 @@ def test_lending_under_labels_of_a_former_life_exceeds_them() -> None:
     world = hot(replace(CALM, make_authority=ForgetfulAuthority), 1.3, from_s=1.2)
     world.restart(world.region, 0.005)
     world.run(3)
-    assert "S1 over the entitlement" in broken(world)
+    assert "S1" in broken(world)
 
 
 def test_a_restarted_region_has_no_part_of_the_pool() -> None:
@@ -79,7 +79,7 @@ def test_with_its_old_incarnation_a_region_would_lend_the_pool_again() -> None:
     world = hot(replace(CALM, same_incarnation=True), 5.4, from_s=3.2)
     world.restart(world.region, 0.005)
     world.run(3)
-    assert "S1 over the entitlement" in broken(world)
+    assert "S1" in broken(world)
 
 
 def test_a_plan_that_a_zombie_sends_late_is_the_only_one_of_its_epoch() -> None:

@@ -23,7 +23,7 @@ def every(world: World, edge: int, rate: int, name: str, from_s: float, until_s:
 def admitted(world: World, name: str, from_s: float, until_s: float) -> int:
     """Units that were admitted in that stretch of the run."""
     stretch = range(int(from_s * SECOND), int(until_s * SECOND))
-    return sum(cost for at, rule, cost in world.referee.admitted if rule == name and at in stretch)
+    return sum(cost for at, rule, cost in world.sums.admitted if rule == name and at in stretch)
 
 
 def test_at_each_edge_needs_nobody() -> None:
@@ -37,7 +37,7 @@ def test_at_each_edge_needs_nobody() -> None:
     world.run(5.5)
     assert admitted(world, "each", 4, 6) == 3 * 2 * 20
     assert admitted(world, "each", 9, 11) == 3 * 2 * 20
-    assert not world.referee.crossings
+    assert not world.sums.crossings
     assert not any(edge.waiting for edge in world.edges)
 
 
@@ -54,8 +54,8 @@ def test_slack_follows_demand_and_falls_back_to_shares() -> None:
     assert 3 * 165 <= calm <= 3 * 176
     assert admitted(world, "spread", 13, 16) <= 3 * (22 + 10) + 22
     assert admitted(world, "spread", 13, 16) >= 3 * (22 + 10) - 22
-    assert not world.referee.crossings
-    assert "S1 over the entitlement" not in broken(world)
+    assert not world.sums.crossings
+    assert "S1" not in broken(world)
 
 
 def test_a_key_that_stays_below_its_share_everywhere_is_never_divided() -> None:
@@ -76,7 +76,7 @@ def test_edge_region_admits_what_the_limit_allows_and_sheds_the_rest_at_the_edge
     every(world, 0, 800, "both", 2, 10)
     world.run(10.5)
     assert 5 * 80 - 8 <= admitted(world, "both", 4, 9) <= 5 * 80 + 8
-    assert max(count for (_, second), count in world.referee.crossings.items() if 4 <= second < 9) <= 110  # of 800
+    assert max(count for (_, second), count in world.sums.crossings.items() if 4 <= second < 9) <= 110  # of 800
     assert not broken(world)
 
 
@@ -92,7 +92,7 @@ def test_what_a_threshold_refused_is_told_to_the_region() -> None:
     known = next(each for each in world.region.authority.table if each.quota.rule == "both")
     refused = world.region.authority.over_threshold.of(known.store_key)
     assert refused, "the new hotspot was offered ten times its former demand"
-    labels = world.referee.spent["both", ("k",)]
+    labels = world.sums.spent["both", ("k",)]
     assert all(labels[label] + units <= 205 * 1.2 for label, units in refused.items())
     assert not broken(world)
 

@@ -1,0 +1,179 @@
+"""What a calm run must achieve: liveness and fairness (algorithms 6, L1 to L7, F2, F5), from the log's figures.
+
+A checker speaks only where its premises hold: a demand that stays, no faults but those it is about, a plain network.
+Small limits are left out, since chance alone moves their figures by more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from apportion.allocator.fill import water_fill
+from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.rule import Rule
+from apportion.simulations.in_force import InForce
+from apportion.simulations.measures import RuleFigures, RuleLog
+from apportion.simulations.recording import Answered, Crossed, Issued, Row
+from apportion.simulations.scenario import Scenario
+from apportion.simulations.shapes import Heavy, Step, Uniform, Zipf
+from apportion.simulations.violation import Violation
+
+CALM_UTILISATION = 0.98
+"""L1: of min(demand, limit), after the warm-up, while demand stays."""
+
+LEADERLESS_UTILISATION = 0.95
+"""L4: the same while only allocators fail: an epoch that nobody divided is lent directly."""
+
+RECOVERY_TICKS = 5
+"""L2: seconds after demand has moved until 95 % is admitted again. Algorithms 6 asks for 3, with early return."""
+
+STUCK_SHARE = 0.5
+"""L5: of its max-min share an edge has at least this part, over the run; one beside a hog is at 0.62 to 0.76."""
+
+JAIN_MIN = 0.92
+"""F2: with a pool that is first come, first served."""
+
+CHURN_MAX = 0.10
+"""F5: of the limit, each tick, while demand stays."""
+
+
+SETTLING_S = 10
+"""Seconds that slices have to follow a demand before L5 is judged, and for which it is judged at least."""
+
+LIMIT_MIN = 100
+"""Units a second below which figures are not judged."""
+
+ALLOCATORS = {"leader", "standby"}
+
+
+def shortcomings(
+    scenario: Scenario,
+    figures: Sequence[RuleFigures],
+    logs: Mapping[str, RuleLog],
+    rows: Sequence[Row],
+    limits: InForce,
+) -> list[Violation]:
+    """Everything that a run fell short of, in no meaningful order; empty when all holds."""
+    found: list[Violation] = [*newcomer_refused(rows, limits), *storms(scenario, logs, rows)]
+    for each in figures:
+        log = logs[each.rule]
+        if log.rule.local or log.limit < LIMIT_MIN or not isinstance(log.rule.limit, RateLimit):
+            continue
+        found += [Violation(of, each.rule, (), None, said) for of, said in _short(scenario, each, log)]
+    return found
+
+
+def _short(scenario: Scenario, figures: RuleFigures, log: RuleLog) -> Iterable[tuple[str, str]]:
+    if not _plain(scenario):
+        return
+    if not scenario.faults:
+        if figures.ticks_to_95_percent > RECOVERY_TICKS:
+            yield "L2", f"back at 95 % after {figures.ticks_to_95_percent} s, {RECOVERY_TICKS} are allowed"
+        if (since_s := settled_s(scenario)) is not None:
+            yield from _stuck(since_s, log)
+        if stays(scenario):
+            yield from _calm(figures)
+    only_allocators = stays(scenario) and all(fault.target in ALLOCATORS for fault in scenario.faults)
+    if only_allocators and figures.utilisation < LEADERLESS_UTILISATION:
+        yield "L4", f"{figures.utilisation:.3f} of what fits was admitted while only allocators failed"
+
+
+def _calm(figures: RuleFigures) -> Iterable[tuple[str, str]]:
+    """What holds while demand stays and nothing fails."""
+    if figures.utilisation < CALM_UTILISATION:
+        yield "L1", f"{figures.utilisation:.3f} of what fits was admitted, {CALM_UTILISATION} is due"
+    if figures.jain < JAIN_MIN:
+        yield "F2", f"Jain index {figures.jain:.3f} of what edges were admitted, {JAIN_MIN} is due"
+    if figures.churn > CHURN_MAX:
+        yield "F5", f"{figures.churn:.3f} of the limit moves each tick, {CHURN_MAX} is allowed"
+
+
+def _stuck(since_s: int, log: RuleLog) -> Iterable[tuple[str, str]]:
+    """L5: an edge whose slice is far below its demand gets more until it has its share."""
+    offered, admitted = log.offered[since_s:].sum(axis=0), log.admitted[since_s:].sum(axis=0)
+    whole = log.limits[since_s:].sum()
+    shares = water_fill(np.array([0, len(offered)]), offered, np.array([whole])).amounts
+    for edge, share, got in zip(log.edges, shares.tolist(), admitted.tolist(), strict=True):
+        if share >= 0.01 * whole and got < STUCK_SHARE * share:
+            yield "L5", f"{edge} was admitted {got:.0f} units, its max-min share is {share:.0f}"
+
+
+def settled_s(scenario: Scenario) -> int | None:
+    """The second from which demand has been the same for SETTLING_S, until the end; None: there is none."""
+    since_ns = 0
+    for flow in scenario.flows:
+        if not isinstance(flow.shape, Uniform | Zipf | Heavy | Step) or flow.retries:
+            return None
+        until_ns = flow.until_ns if flow.until_ns is not None else 0
+        since_ns = max([since_ns, flow.from_ns, until_ns, *flow.shape.changes_ns(scenario.seconds * EPOCH_NS)])
+    since = max(scenario.warm_up, -(-since_ns // EPOCH_NS) + SETTLING_S)
+    return since if since + SETTLING_S <= scenario.seconds else None
+
+
+def stays(scenario: Scenario) -> bool:
+    """Whether demand is the same from the beginning to the end."""
+    return all(
+        isinstance(flow.shape, Uniform | Zipf | Heavy)
+        and not flow.from_ns
+        and flow.until_ns is None
+        and not flow.retries
+        for flow in scenario.flows
+    )
+
+
+def _plain(scenario: Scenario) -> bool:
+    network = scenario.network
+    return not (network.spikes or network.repeat or network.lost_answers) and network.clock_drift <= 1000
+
+
+# --- L3, L7: by single rows
+
+
+def newcomer_refused(rows: Iterable[Row], limits: InForce) -> Iterable[Violation]:
+    """L3: the first request of a new process for a quota that is not exhausted is not over the limit."""
+    spent: Counter[tuple[str, tuple[str, ...], int]] = Counter()
+    first: dict[tuple[int, str, tuple[str, ...]], tuple[Answered, int]] = {}
+    begun: dict[str, int] = {}
+    for row in rows:
+        if isinstance(row, Issued):
+            begun[row.rule] = max(begun.get(row.rule, 0), row.epoch)
+        if not isinstance(row, Answered):
+            continue
+        if row.epoch is not None:
+            spent[row.rule, row.key, row.epoch] += row.cost
+            begun[row.rule] = max(begun.get(row.rule, 0), row.epoch)
+        first.setdefault((row.incarnation, row.rule, row.key), (row, begun.get(row.rule, 0)))
+    for row, epoch in first.values():
+        rules = limits.rules(row.rule, epoch, row.key)
+        limit = limits.limit(row.rule, epoch, row.key)
+        if row.reason != "over_limit" or limit is None or row.cost > 1 or not _divided(rules):
+            continue
+        # Which label it was refused under is not in the row: none near it is spent.
+        most = max(spent[row.rule, row.key, label] for label in range(epoch - 2, epoch + 2))
+        if most < 0.5 * limit.per_second:
+            said = f"the first request at {row.edge} was over a limit of which {most} units were spent"
+            yield Violation("L3", row.rule, row.key, epoch, said)
+
+
+def _divided(rules: Sequence[Rule]) -> bool:
+    return bool(rules) and all(rule.divided for rule in rules)
+
+
+def storms(scenario: Scenario, logs: Mapping[str, RuleLog], rows: Iterable[Row]) -> Iterable[Violation]:
+    """L7: an edge has one crossing under way at a time, so not more in a second than there are round trips in it."""
+    network = scenario.network
+    trip_ns = 2 * max(int(network.latency_ns * (1 - network.spread)), 200_000)
+    most = EPOCH_NS // trip_ns + 2
+    crossings: Counter[tuple[str, str, int]] = Counter()
+    for row in rows:
+        if isinstance(row, Crossed):
+            for rule in row.rules:
+                crossings[row.edge, rule, row.at_ns // EPOCH_NS] += 1
+    for (edge, rule, second), count in crossings.items():
+        if count > most and not logs[rule].rule.shadow:
+            yield Violation(
+                "L7", rule, (), None, f"{edge} crossed {count} times in second {second}, at most {most} fit"
+            )

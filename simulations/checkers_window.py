@@ -1,0 +1,198 @@
+"""S5: no true second has more than the entitlement and what is printed beside it (design 4.1).
+
+What the store decides is exact by the store's clock. What edges spend of slices and loans is judged by virtual time:
+rate and burst, and in addition the label's own bound, e x Q, one borrowed chunk for each edge, the depths of small
+slices, and the burst where an epoch turns direct. All but rate and burst is read from the log.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from apportion.core.bounds_edge import together_units
+from apportion.core.budget import DEPTH_MIN
+from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
+from apportion.core.rule import Rule
+from apportion.simulations.in_force import InForce
+from apportion.simulations.recording import Anchored, Answered
+from apportion.simulations.sums import Name, Sums, named
+from apportion.simulations.violation import Violation
+
+
+def over_in_the_store(sums: Sums, limits: InForce) -> Iterable[Violation]:
+    """S5 of what the store decides: one bucket for each undivided quota, exact in ticks, over all lives of a region."""
+    buckets: dict[bytes, tuple[int, int, int]] = {}  # backlog in unit-ticks, when, ticks of a period
+    for row in sums.stores:
+        name, key = named(row.quota)
+        limit = limits.limit(name, row.epoch, key)
+        if not row.units or limit is None or any(rule.divided for rule in limits.rules(name, row.epoch, key)):
+            continue
+        backlog, before_ns, period = buckets.get(row.quota, (0, 0, limit.period_ticks))
+        if period != limit.period_ticks:
+            backlog = ceil_div(backlog * limit.period_ticks, period)
+        passed = row.store_ns // limit.tick_ns - before_ns // limit.tick_ns
+        backlog = max(0, backlog - limit.units * passed) + row.units * limit.period_ticks
+        buckets[row.quota] = (backlog, row.store_ns, limit.period_ticks)
+        over = ceil_div(backlog - limit.burst * limit.period_ticks, limit.period_ticks)
+        if over > 0:
+            yield Violation("S5", name, key, row.epoch, f"the store admitted {over} beyond rate and burst")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What may come on top of rate and burst in a true second; units of cost."""
+
+    label: int
+    clocks: int
+    chunks: int
+    depths: int
+    direct: int
+    degraded: int
+
+    @property
+    def units(self) -> int:
+        """All of it."""
+        return self.label + self.clocks + self.chunks + self.depths + self.direct + self.degraded
+
+    def __str__(self) -> str:
+        return (
+            f"{self.label} by label, {self.clocks} by clocks, {self.chunks} of chunks, {self.depths} of depths, "
+            f"{self.direct} of direct epochs, {self.degraded} degraded"
+        )
+
+
+def over_in_a_second(sums: Sums, limits: InForce) -> Iterable[Violation]:
+    """S5 of what edges spend: of each quota that is divided or decided at the edges, its worst second."""
+    by_quota: dict[bytes, list[Answered]] = defaultdict(list)
+    for row in sums.answers:
+        if row.epoch is not None:
+            by_quota[sums.store_key(row)].append(row)
+    for quota, rows in by_quota.items():
+        name, key = rows[0].rule, rows[0].key
+        rules = {epoch: limits.rules(name, epoch, key) for epoch in {row.epoch or 0 for row in rows}}
+        if not all(_judged(rule) for found in rules.values() for rule in found):
+            continue
+        worst, at_ns = _worst_second(rows, {epoch: _entitled(found) for epoch, found in rules.items()})
+        terms = terms_of(sums, (name, key), quota, rows, max((each for each in rules.values()), key=_entitled))
+        if worst > terms.units:
+            said = f"{worst} beyond rate and burst in the second before {at_ns} ns, printed are {terms.units}: {terms}"
+            yield Violation("S5", name, key, None, said)
+
+
+def _judged(rule: Rule) -> bool:
+    return (rule.divided or rule.local) and isinstance(rule.limit, RateLimit) and rule.limit.units > 0
+
+
+def _entitled(rules: Sequence[Rule]) -> float:
+    found = [rule.limit for rule in rules if isinstance(rule.limit, RateLimit)]
+    return max(limit.per_second for limit in found) + max(limit.burst for limit in found)
+
+
+def _worst_second(rows: Sequence[Answered], entitled: dict[int, float]) -> tuple[int, int]:
+    """The most units beyond what is entitled in any second of virtual time, rounded down, and when it ended."""
+    times = np.array([row.at_ns for row in rows])
+    total = np.concatenate([[0], np.cumsum([row.cost for row in rows])])
+    admitted = total[1:] - total[np.searchsorted(times, times - EPOCH_NS, side="right")]
+    over = admitted - np.array([entitled[row.epoch or 0] for row in rows])
+    at = int(np.argmax(over))
+    return int(max(over[at], 0)), int(times[at])
+
+
+def terms_of(sums: Sums, name: Name, quota: bytes, rows: Sequence[Answered], rules: Sequence[Rule]) -> Terms:
+    """The terms of a quota, by its largest rules in force and what the log says of clocks, chunks and slices."""
+    rule = max(rules, key=lambda each: _entitled([each]))
+    limit = rule.limit
+    assert isinstance(limit, RateLimit)
+    quota_units = ceil_div(limit.units * EPOCH_NS, limit.period_ns)
+    seconds = errors_ns(sums.anchored, rows) / EPOCH_NS
+    if rule.local:
+        edges = _edges_in_two_labels(rows)
+        together = together_units(rule, edges)
+        slack = max(0, together - quota_units - (limit.burst if rule.at_each_edge is not None else 0))
+        spread = 0 if rule.at_each_edge is not None else _depths(sums, quota, limit, rule.share(), edges)
+        return Terms(slack, int(np.ceil(seconds * together)), max(row.cost for row in rows), spread, 0, 0)
+    direct = any(not max(sums.generations.get(epoch, {0})) for epoch in sums.spent[name])
+    return Terms(
+        label=0,
+        clocks=int(np.ceil(seconds * quota_units)),
+        chunks=_chunks(sums, quota, rows),
+        depths=_depths(sums, quota, limit, 0, 0),
+        direct=limit.burst if direct else 0,
+        degraded=_degraded(sums, quota),
+    )
+
+
+def errors_ns(anchored: Sequence[Anchored], rows: Iterable[Answered]) -> int:
+    """How far edges spent labels from the region's epochs, early and late together, in ns of virtual time."""
+    early = late = 0
+    starts = sorted(anchored)
+    for row in rows:
+        if not row.at_edge or not row.alone or row.epoch is None:
+            continue
+        anchor = next((each for each in reversed(starts) if each.at_ns <= row.at_ns), starts[0])
+        start_ns = anchor.start_ns + (row.epoch - anchor.epoch) * anchor.length_ns
+        early = max(early, start_ns - row.at_ns)
+        late = max(late, row.at_ns - start_ns - anchor.length_ns)
+    return early + late
+
+
+def _chunks(sums: Sums, quota: bytes, rows: Iterable[Answered]) -> int:
+    """The largest chunk of each edge: what one answer of the region gave to those that waited, and lent ahead."""
+    given: Counter[tuple[str, int]] = Counter()
+    incarnations: dict[int, str] = {}
+    for row in rows:
+        incarnations[row.incarnation] = row.edge
+        if not row.at_edge:
+            given[row.edge, row.at_ns] += row.cost
+    largest: dict[str, int] = defaultdict(int)
+    for (edge, _), units in given.items():
+        largest[edge] = max(largest[edge], units)
+    lent: dict[str, int] = defaultdict(int)
+    for (incarnation, of), units in sums.largest_loans.items():
+        if of == quota and incarnation in incarnations:
+            edge = incarnations[incarnation]
+            lent[edge] = max(lent[edge], units)
+    return sum(largest.values()) + sum(lent.values())
+
+
+def _depths(sums: Sums, quota: bytes, limit: RateLimit, share: int, sharing: int) -> int:
+    """Sum of the depths of all buckets of a label, the pool's too, above the burst; the largest of all labels."""
+    slices: dict[int, list[int]] = defaultdict(list)
+    for (_, of, epoch), units in sums.slices.items():
+        if of == quota:
+            slices[epoch].append(max(units, share))
+    worst = sum(_depth(share, limit, limit.units) for _ in range(sharing))
+    for epoch, parts in slices.items():
+        whole = limit.units_in_epoch(epoch)
+        pool = max(0, whole - sum(parts))
+        parts = [*parts, pool, *([share] * max(0, sharing - len(parts)))]
+        worst = max(worst, sum(_depth(part, limit, whole) for part in parts))
+    return max(0, worst - limit.burst)
+
+
+def _depth(part: int, limit: RateLimit, whole: int) -> int:
+    return min(part, max(part * limit.burst // max(whole, 1), DEPTH_MIN))
+
+
+def _edges_in_two_labels(rows: Iterable[Answered]) -> int:
+    """The most processes that spent of two labels in a row: a second can have both."""
+    found: dict[int, set[int]] = defaultdict(set)
+    for row in rows:
+        found[row.epoch or 0].add(row.incarnation)
+    pairs = [len(found[epoch] | found.get(epoch + 1, set())) for epoch in list(found)]
+    return max(pairs, default=0)
+
+
+def _degraded(sums: Sums, quota: bytes) -> int:
+    """The most degraded units of two labels in a row: they are not smoothed, and a second can have both."""
+    found: Counter[int] = Counter()
+    for (_, of, epoch), units in sums.degraded.items():
+        if of == quota:
+            found[epoch] += units
+    labels = sorted(found)
+    return max([*found.values(), *(found[one] + found[two] for one, two in pairwise(labels) if two == one + 1)] or [0])
