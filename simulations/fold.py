@@ -138,7 +138,7 @@ class Fold:
             labels = log.labels[key]
             meter, _ = folded.meters.get(key) or (Meter(log.rule.limit, log.rule.divided), 0)
             for epoch in sorted(epoch for epoch in labels if epoch < before):
-                meter.become(self._limits.limit(log.rule.name, epoch))
+                meter.become(self._limits.limit(log.rule.name, epoch, key) or meter.limit)
                 over = meter.record(epoch, labels.pop(epoch))
                 if over:
                     folded.over[epoch] = max(folded.over.get(epoch, 0), over)
