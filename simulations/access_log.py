@@ -169,7 +169,7 @@ def _rows(columns: Sequence[str], place: str | None, key: str | None) -> Callabl
 
     def parse(line: str) -> Entry:
         try:
-            (cells,) = csv.reader([line])
+            (cells,) = csv.reader([line], strict=True)
         except (csv.Error, ValueError):
             raise LineError("is not a line of CSV") from None
         if len(cells) != len(columns):

@@ -80,9 +80,9 @@ class LogReader:
         """Lines that are not blank, with their number from 1."""
         number = 0
         while True:
+            number += 1
             try:
                 line = file.readline(LINE_BYTES_MAX)
-                number += 1
                 if not line:
                     return
                 if len(line) == LINE_BYTES_MAX and not line.endswith(b"\n"):

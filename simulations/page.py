@@ -49,7 +49,7 @@ th { border-bottom: 2px solid #888; vertical-align: bottom; white-space: normal;
 .words { text-align: left; }
 .held { color: #00603f; } .exceeded { color: #b00020; font-weight: bold; }
 pre { background: #f4f5f7; padding: .8rem 1rem; overflow-x: auto; font-size: 13px; }
-svg { width: 100%; height: auto; }
+svg { width: 100%; height: auto; } .one svg { max-width: 62rem; }
 """
 
 
@@ -71,14 +71,14 @@ def page(
         f"<h1>{escape(title)}</h1>",
         *(f"<p>{escape(about)}</p>" for about in _abouts(outcomes)),
         _verdict(outcomes),
-        *(f"<p>{escape(note)}</p>" for note in notes),
+        f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>" if notes else "",
         "<h2>Figures</h2>",
         _table([*rows, *others]),
         READING,
         "<h2>What bounds each rule</h2>",
         _bounds(outcomes),
         "<h2>Pictures</h2>",
-        f'<div class="wide">{_inline(svg)}</div>',
+        f'<div class="{"one" if len(rows) == 1 else "wide"}">{_inline(svg)}</div>',
         "<h2>The same again</h2>",
         f"<pre>{escape(command)}</pre>",
         *(f"<h2>Scenario {escape(name)}</h2><pre>{escape(text)}</pre>" for name, text in texts.items()),

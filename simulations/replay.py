@@ -81,9 +81,8 @@ def replay(scenario: Scenario, reader: LogReader, seed: int, progress: Callable[
         left -= traffic.ended
         progress(reader.share)
     seconds = second - DRAINED_S
-    scenario = replace(
-        scenario, name=reader.path.name, flows=(), seconds=seconds, warm_up=min(scenario.warm_up, seconds // 3)
-    )
+    warm_up = min(scenario.warm_up, seconds // 3)
+    scenario = replace(scenario, name=reader.path.name, about="", flows=(), seconds=seconds, warm_up=warm_up)
     figures, series = fold.finish(seconds, scenario.warm_up, changes_of(scenario))
     outcome = Outcome(scenario, seed, figures, broken_by(scenario, figures), recording, fold.requests)
     name = f"{reader.path.name}, seed {seed}"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.limit import RateLimit
 from apportion.core.meter import Meter
 from apportion.simulations.in_force import InForce
 from apportion.simulations.measures import RuleFigures, RuleLog, Series, logs_of
 from apportion.simulations.nodes import parsed
-from apportion.simulations.recording import Answered, Issued, Row, Sliced
+from apportion.simulations.recording import Anchored, Issued, Row, Sliced
 from apportion.simulations.run import STARTED_S, Outcome
 from apportion.simulations.scenario import Fault
 from apportion.simulations.world import SECOND
@@ -82,15 +82,9 @@ def rule_series(figures: RuleFigures, log: RuleLog, keys: int, issued: Series, o
 
 
 def epoch_of_start(rows: Iterable[Row], begun_ns: int) -> int:
-    """The number of the epoch that was current when traffic began: from what was charged, for the log has no other
-    clock of the region. 0 where nothing was.
-    """
-    found = [
-        row.epoch - (row.at_ns - begun_ns) // EPOCH_NS
-        for row in rows
-        if isinstance(row, Answered) and row.epoch is not None
-    ]
-    return int(np.median(found)) if found else 0
+    """The number of the epoch in which traffic began, by the first region's clock."""
+    region = next(row for row in rows if isinstance(row, Anchored))
+    return region.epoch + (begun_ns - region.start_ns) // region.length_ns
 
 
 def _issued(rows: Iterable[Row], logs: Mapping[str, RuleLog], first: int) -> dict[str, Series]:
@@ -115,10 +109,7 @@ def overshoots(log: RuleLog, limits: InForce) -> list[tuple[int, int]]:
     for key, labels in log.labels.items():
         meter = Meter(log.rule.limit, log.rule.divided)
         for epoch in sorted(labels):
-            limit = limits.limit(log.rule.name, epoch, key)
-            if limit is None:
-                continue
-            meter.become(limit)
+            meter.become(limits.limit(log.rule.name, epoch, key) or meter.limit)
             over = meter.record(epoch, labels[epoch])
             if over:
                 worst[epoch] = max(worst.get(epoch, 0), over)
