@@ -7,7 +7,7 @@ fairness, churn, crossings) leaves out the warm-up; overshoot leaves out nothing
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -80,7 +80,10 @@ class RuleFigures:
 
 @dataclass(slots=True)
 class RuleLog:
-    """The rows of one rule, by second of virtual time (`seconds` of them), by edge and by label."""
+    """The rows of one rule, by second of virtual time (`seconds` of them), by edge and by label.
+
+    `limits`: the limit of one key; `may`: the sum of min(asked, limit) over keys, of what has been settled.
+    """
 
     rule: Rule
     seconds: int
@@ -89,6 +92,8 @@ class RuleLog:
     offered: Series = field(init=False)
     admitted: Series = field(init=False)
     refused_at_edge: Series = field(init=False)
+    asked: Counter[tuple[int, tuple[str, ...]]] = field(default_factory=Counter)
+    may: Series = field(init=False)
     times: list[int] = field(default_factory=list)
     costs: list[int] = field(default_factory=list)
     labels: dict[tuple[str, ...], Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
@@ -103,12 +108,19 @@ class RuleLog:
         shape = (self.seconds, len(self.edges))
         self.offered, self.admitted = np.zeros(shape), np.zeros(shape)
         self.refused_at_edge, self.crossings = np.zeros(self.seconds), np.zeros(self.seconds)
+        self.may = np.zeros(self.seconds)
 
     @property
     def limit(self) -> float:
         """Units a second of one key."""
         limit = self.rule.limit
         return limit.per_second if isinstance(limit, RateLimit) else float("inf")
+
+    def settle(self) -> None:
+        """What was asked of each key in each second becomes what may be admitted: the sum of min(asked, limit)."""
+        for (at, _), cost in self.asked.items():
+            self.may[at] += min(cost, self.limits[at])
+        self.asked.clear()
 
 
 def logs_of(
@@ -121,15 +133,23 @@ def logs_of(
         rule.name: RuleLog(rule, seconds, tuple(edges), np.array([limits.per_second(rule.name, at) for at in instants]))
         for rule in everything
     }
-    places = {name: at for at, name in enumerate(edges)}
+    sort_rows(logs, rows, begun_ns)
+    return logs
+
+
+def sort_rows(logs: Mapping[str, RuleLog], rows: Iterable[Row], begun_ns: int) -> None:
+    """Add rows to the logs of their rules."""
+    some = next(iter(logs.values()))
+    places, seconds = {name: at for at, name in enumerate(some.edges)}, some.seconds
     for row in rows:
         if isinstance(row, Answered):
             _answered(logs[row.rule], row, places[row.edge], begun_ns)
         elif isinstance(row, Offered):
             at = (row.at_ns - begun_ns) // EPOCH_NS
             if at < seconds and not row.peek:
-                for name, cost in zip(row.rules, row.costs, strict=True):
+                for name, key, cost in zip(row.rules, row.keys, row.costs, strict=True):
                     logs[name].offered[at, places[row.edge]] += cost
+                    logs[name].asked[at, key] += cost
         elif isinstance(row, Crossed):
             if (row.at_ns - begun_ns) // EPOCH_NS < seconds:
                 for name in row.rules:
@@ -138,7 +158,6 @@ def logs_of(
             logs[row.rule].given[row.epoch] += row.units
             if not row.lent:
                 logs[row.rule].slices[row.epoch][row.incarnation] += row.units
-    return logs
 
 
 def _answered(log: RuleLog, row: Answered, place: int, begun_ns: int) -> None:
@@ -164,8 +183,8 @@ def figures_of(
     """All figures of one rule. `changes`: seconds in which demand moved or something happened."""
     limit = log.rule.limit
     offered, admitted = log.offered.sum(axis=1), log.admitted.sum(axis=1)
-    keys = max(len(log.labels), 1)
-    may = np.minimum(offered, log.limits * keys)
+    log.settle()
+    may = log.may
     ratio = np.divide(admitted, may, out=np.ones_like(may), where=may > 0)
     judged = slice(warm_up, log.seconds)
     asked = may[judged].sum()

@@ -166,6 +166,11 @@ class Recording:
             digest.update(repr(row).encode())
         return digest.hexdigest()
 
+    def forget(self, before: int) -> None:
+        """Drop the rows, and what is known of columns of epochs `before` that: of a run too long to keep."""
+        self.rows.clear()
+        self._columns = {each for each in self._columns if each[1] >= before}
+
     # --- what happens, told by the world
 
     def offered(self, now_ns: int, edge: str, applications: tuple[Application, ...], peek: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from apportion.simulations.nodes import AllocatorNode, EdgeNode, RegionNode, par
 from apportion.simulations.recording import Offered, Recording
 from apportion.simulations.scenario import FILE, Fault, FaultKind, Flow, Scenario
 from apportion.simulations.traffic import arrivals, streams_of
-from apportion.simulations.world import SECOND, Options, World
+from apportion.simulations.world import SECOND, Arrival, Options, World
 
 STARTED_S = 2
 """Traffic begins so long after the processes: by then every edge has the rules and a leader leads."""
@@ -46,7 +46,7 @@ Progress = Callable[[int], None]
 def run(scenario: Scenario, seed: int, options: Options | None = None, progress: Progress | None = None) -> Outcome:
     """Run it to its end. `options`: cores to put in place of the shipped ones, for tests that switch something off."""
     recording = Retrying(scenario.flows) if any(flow.retries for flow in scenario.flows) else Recording()
-    world = _world(scenario, seed, recording, options or Options())
+    world = world_of(scenario, seed, recording, options or Options())
     for second in range(scenario.seconds + DRAINED_S):
         world.run(1)
         if progress is not None:
@@ -65,8 +65,10 @@ def run(scenario: Scenario, seed: int, options: Options | None = None, progress:
     return Outcome(scenario, seed, figures, broken, recording, sum(isinstance(row, Offered) for row in recording.rows))
 
 
-def _world(scenario: Scenario, seed: int, recording: Recording, options: Options) -> World:
-    """The world, started, with its traffic and faults to come."""
+def world_of(
+    scenario: Scenario, seed: int, recording: Recording, options: Options, traffic: Iterator[Arrival] | None = None
+) -> World:
+    """The world, started, with its traffic and faults to come. `traffic`: in place of the scenario's."""
     network = scenario.network
     world = World(
         seed,
@@ -90,7 +92,8 @@ def _world(scenario: Scenario, seed: int, recording: Recording, options: Options
     late = {fault.target for fault in scenario.faults if fault.kind is FaultKind.START}
     world.start(late)
     world.run(STARTED_S)
-    traffic = arrivals(streams_of(scenario.flows, parsed(scenario.rules)), scenario.edges, scenario.seconds, seed)
+    if traffic is None:
+        traffic = arrivals(streams_of(scenario.flows, parsed(scenario.rules)), scenario.edges, scenario.seconds, seed)
     begun_ns = world.now_ns
     world.offer((begun_ns + at, edge, applications) for at, edge, applications in traffic)
     for fault in scenario.faults:
@@ -168,6 +171,19 @@ def changes_of(scenario: Scenario) -> list[int]:
     for flow in scenario.flows:
         instants += flow.shape.changes_ns(scenario.seconds * SECOND)
     return sorted({instant // SECOND for instant in instants if instant < scenario.seconds * SECOND})
+
+
+def broken_by(scenario: Scenario, figures: tuple[RuleFigures, ...]) -> tuple[str, ...]:
+    """Bounds that were exceeded, and expectations that failed, in words: what figures alone can tell."""
+    return (*_exceeded(figures), *_failed(scenario, figures))
+
+
+def _exceeded(figures: tuple[RuleFigures, ...]) -> list[str]:
+    return [
+        f"{each.rule}: over by {each.overshoot_label} by label, the bound is {each.bound}"
+        for each in figures
+        if each.bound is not None and each.overshoot_label > each.bound
+    ]
 
 
 def _failed(scenario: Scenario, figures: tuple[RuleFigures, ...]) -> list[str]:

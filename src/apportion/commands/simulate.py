@@ -4,59 +4,45 @@ from __future__ import annotations
 
 import json
 import secrets
-import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from apportion.commands.simulation import as_object, result_table, sentences
+from apportion.commands.simulate_call import COMPARED, Call, Ran, Replaying, World
+from apportion.commands.simulation import result_table, sentences
+from apportion.commands.simulation_files import Written
 from apportion.commands.tables import console_for
 from apportion.core.errors import InputError
-from apportion.core.quantities import parse_duration, parse_rate
-from apportion.core.rule import Enforce
 from apportion.process import ExitCode, told_plainly
 from apportion.simulations import library
 from apportion.simulations.baselines import Baseline, run_baseline
+from apportion.simulations.log_reader import LogReader
+from apportion.simulations.replay import replay as replay_log
 from apportion.simulations.run import Outcome, run
 from apportion.simulations.scenario import Scenario
-from apportion.simulations.scenario_file import EDGES_MAX
+from apportion.simulations.series import series_of
 
-SEEDS_MAX = 10_000
-"""Seeds of one call."""
+BAR = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
 
-COMPARED = (Enforce.EDGE_REGION, Enforce.REGION, Enforce.LEASE, Enforce.EDGE)
-"""The modes in the order of the comparison."""
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """What the flags change of every scenario; None leaves it as it is written."""
-
-    edges: int | None
-    limit: str | None
-    latency_ns: int | None
-    enforce: str | None
-
-    def apply(self, scenario: Scenario) -> Scenario:
-        """The scenario in this world. InputError where it writes its own rules."""
-        if self.latency_ns is not None:
-            scenario = replace(scenario, network=replace(scenario.network, latency_ns=self.latency_ns))
-        if self.edges is None and self.limit is None and self.enforce is None:
-            return scenario
-        if scenario.one is None:
-            raise InputError(
-                f"--edges, --limit and --enforce change a scenario that writes `limit` and `enforce`; {scenario.name} "
-                "writes `rules`: change them there"
-            )
-        one = scenario.one
-        if self.limit is not None:
-            one = replace(one, rate=self.limit, burst=None)
-        if self.enforce is not None:
-            one = replace(one, enforce=self.enforce)
-        return scenario.under(one, self.edges)
+Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the runs, as .png or .svg.")]
+Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page: figures, bounds, pictures.")]
+Log = Annotated[
+    Path | None, typer.Option(metavar="LOG", help="An access log in place of the demand: combined format or CSV.")
+]
+LocationFrom = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Of the log: where a request came; `location` of a CSV, else a hash of the address."
+    ),
+]
+KeyFrom = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Of the log: what is limited each; `key` of a CSV, else all as one."),
+]
 
 
 @told_plainly
@@ -80,6 +66,11 @@ def simulate(
     compare: Annotated[
         str | None, typer.Option(metavar="enforce", help="The same world under the four modes and three baselines.")
     ] = None,
+    plot: Plot = None,
+    html: Html = None,
+    replay: Log = None,
+    location_from: LocationFrom = None,
+    key_from: KeyFrom = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all runs.")] = False,
 ) -> None:
     """Run the shipped code in a simulated world: what each way to enforce costs, and by how much it is exceeded.
@@ -91,45 +82,45 @@ def simulate(
     input; 130 interrupted.
 
     Examples:
-        apportion simulate hotspot --seed 7
+        apportion simulate hotspot --seed 7 --plot hotspot.png
 
-        apportion simulate hotspot --edges 40 --latency 80ms --compare enforce
+        apportion simulate hotspot --edges 40 --latency 80ms --compare enforce --html compared.html
 
-        apportion simulate --seeds 20
+        apportion simulate --replay access.log --limit 1000/s --enforce lease --edges 20 --key-from address
     """
     if list_them:
         _list()
-        return
-    chosen = _chosen(scenarios or [], file or [])
-    if show:
+    elif show:
         print("\n".join(library.text_of(name).rstrip() + "\n" for name in scenarios or library.names()), end="")
-        return
-    if compare not in (None, "enforce"):
-        raise InputError(f"--compare compares `enforce`, got {compare!r}; write --compare enforce")
-    if not 1 <= seeds <= SEEDS_MAX:
-        raise InputError(f"--seeds is from 1 to {SEEDS_MAX}, got {seeds}")
-    world = _world(edges, limit, latency, enforce)
-    chosen = [world.apply(each) for each in chosen]
-    first = seed if seed is not None else 1 if seeds > 1 else secrets.randbelow(1_000_000)
-    if compare:
-        _compare(chosen, first, as_json)
-        return
-    outcomes = _run_all([(each, number) for each in chosen for number in range(first, first + seeds)], as_json)
-    flags = _flags(edges, limit, latency, enforce)
-    console = console_for(as_json)
-    console.print(
-        result_table(console, [(each.scenario.name, each.seed, row) for each in outcomes for row in each.rules])
-    )
-    for outcome in outcomes:
+    else:
+        first = seed if seed is not None else 1 if seeds > 1 else secrets.randbelow(1_000_000)
+        world = World(edges, limit, latency, enforce)
+        log = Replaying.of(replay, location_from, key_from)
+        call = Call(tuple(scenarios or ()), tuple(file or ()), first, seeds, compare, world, log, as_json)
+        _run(call, Written(plot, html))
+
+
+def _run(call: Call, written: Written) -> None:
+    """Run what was asked for, say what came of it, and draw it."""
+    call.check()
+    chosen = call.chosen()
+    written.check(call.panels(chosen))
+    ran = _run_log(call, chosen) if call.log else _compared(call, chosen) if call.compare else _ran(call, chosen)
+    console = console_for(call.as_json)
+    console.print(result_table(console, ran.rows()))
+    for outcome in ran.outcomes:
         for problem in outcome.broken:
             console.print(f"NOT AS PROMISED: {outcome.scenario.name}: {problem}", style="bold red", highlight=False)
         if outcome.broken:
-            console.print(f"  replay: {_replay(outcome, file or [], flags)}", highlight=False)
-    for sentence in sentences(outcomes):
-        console.print(sentence, highlight=False)
-    if as_json:
-        print(json.dumps({"runs": [as_object(each) for each in outcomes]}, indent=2))
-    if any(outcome.broken for outcome in outcomes):
+            console.print(f"  replay: {call.again(outcome)}", highlight=False)
+    for sentence in (*ran.notes, *sentences(ran.outcomes)):
+        console.print(sentence, highlight=False, markup=False)
+    if written.asked:
+        series = ran.series or [series_of(outcome) for outcome in ran.outcomes]
+        written.write(ran.outcomes, series, call.texts(chosen), call.text, ran.others, ran.notes)
+    if call.as_json:
+        print(json.dumps({"runs": ran.objects(), "notes": ran.notes}, indent=2))
+    if any(outcome.broken for outcome in ran.outcomes):
         raise typer.Exit(ExitCode.NO)
 
 
@@ -139,36 +130,11 @@ def _list() -> None:
         print(f"{name:<{width}}  {library.load(name).about}")
 
 
-def _chosen(names: list[str], paths: list[Path]) -> list[Scenario]:
-    if not names and not paths:
-        names = list(library.names())
-    return [*(library.load(name) for name in names), *(library.load_file(path) for path in paths)]
-
-
-def _world(edges: int | None, limit: str | None, latency: str | None, enforce: str | None) -> World:
-    if edges is not None and not 1 <= edges <= EDGES_MAX:
-        raise InputError(f"--edges is from 1 to {EDGES_MAX}, got {edges}")
-    modes = [mode.value for mode in Enforce]
-    if enforce is not None and enforce not in modes:
-        raise InputError(f"--enforce is one of {', '.join(modes)}, got {enforce!r}")
-    try:
-        if limit is not None:
-            parse_rate(limit)
-    except ValueError as error:
-        raise InputError(f"--limit: {error}") from None
-    try:
-        latency_ns = parse_duration(latency) if latency is not None else None
-    except ValueError as error:
-        raise InputError(f"--latency: {error}") from None
-    return World(edges, limit, latency_ns, enforce)
-
-
 def _run_all(runs: list[tuple[Scenario, int]], as_json: bool) -> list[Outcome]:
     """Run one after the other, with a bar where a person looks on."""
     console = console_for(as_json)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     outcomes = []
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*BAR, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=sum(scenario.seconds for scenario, _ in runs))
         for scenario, seed in runs:
             bar.update(task, description=f"{scenario.name}, seed {seed}")
@@ -176,37 +142,47 @@ def _run_all(runs: list[tuple[Scenario, int]], as_json: bool) -> list[Outcome]:
     return outcomes
 
 
-def _compare(chosen: list[Scenario], seed: int, as_json: bool) -> None:
+def _ran(call: Call, chosen: list[Scenario]) -> Ran:
+    """Each scenario and seed."""
+    numbers = range(call.seed, call.seed + call.seeds)
+    return Ran(_run_all([(each, number) for each in chosen for number in numbers], call.as_json))
+
+
+def _compared(call: Call, chosen: list[Scenario]) -> Ran:
     """Each scenario under the four modes and the baselines."""
-    runs, rows = [], []
+    ran = Ran(_run_all([(each, call.seed) for scenario in chosen for each in _modes(scenario)], call.as_json))
     for scenario in chosen:
-        if scenario.one is None:
-            raise InputError(
-                f"--compare enforce needs a scenario that writes `limit` and `enforce`; {scenario.name} does not"
-            )
-        under = [
-            replace(scenario.under(replace(scenario.one, enforce=mode.value)), expectations=()) for mode in COMPARED
-        ]
-        outcomes = _run_all([(each, seed) for each in under], as_json)
-        others = [run_baseline(scenario, seed, baseline) for baseline in Baseline]
-        rows += [(scenario.name, seed, row) for each in outcomes for row in each.rules]
-        rows += [(scenario.name, seed, row) for row in others]
-        runs += [as_object(each) for each in outcomes]
-        runs += [as_object(replace(outcomes[0], rules=(row,), broken=())) for row in others]
-    console = console_for(as_json)
-    console.print(result_table(console, rows))
-    console.print("The last three are what others do: they have no faults and no network here.", highlight=False)
-    if as_json:
-        print(json.dumps({"runs": runs}, indent=2))
+        ran.others.extend((scenario.name, call.seed, run_baseline(scenario, call.seed, each)) for each in Baseline)
+    ran.notes.append("The last three are what others do: they have no faults and no network here.")
+    return ran
 
 
-def _flags(edges: int | None, limit: str | None, latency: str | None, enforce: str | None) -> str:
-    given = {"--edges": edges, "--limit": limit, "--latency": latency, "--enforce": enforce}
-    return "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in given.items() if value is not None)
+def _modes(scenario: Scenario) -> list[Scenario]:
+    """The scenario under the four modes, without expectations: they were of one."""
+    if scenario.one is None:
+        raise InputError(
+            f"--compare enforce needs a scenario that writes `limit` and `enforce`; {scenario.name} does not"
+        )
+    return [replace(scenario.under(replace(scenario.one, enforce=mode.value)), expectations=()) for mode in COMPARED]
 
 
-def _replay(outcome: Outcome, paths: list[Path], flags: str) -> str:
-    name = outcome.scenario.name
-    path = next((each for each in paths if each.name.removesuffix(library.SUFFIX) == name), None)
-    what = name if path is None else f"--scenario {shlex.quote(str(path))}"
-    return f"apportion simulate {what} --seed {outcome.seed}{flags}"
+def _run_log(call: Call, chosen: list[Scenario]) -> Ran:
+    """The access log in its world, or in that world under the four modes."""
+    assert call.log is not None
+    (scenario,) = chosen
+    ran = Ran([])
+    console = console_for(call.as_json)
+    with Progress(*BAR, console=console, transient=True, disable=not console.is_terminal) as bar:
+        for world in _modes(scenario) if call.compare else [scenario]:
+            assert world.one is not None
+            task = bar.add_task(f"{call.log.path.name}, {world.one.enforce}", total=1.0)
+            reader = LogReader(call.log.path, call.log.location_from, call.log.key_from)
+            found = replay_log(world, reader, call.seed, partial(_progress, bar, task))
+            ran.outcomes.append(found.outcome)
+            ran.series.append(found.series)
+            ran.notes[:] = found.notes
+    return ran
+
+
+def _progress(bar: Progress, task: TaskID, share: float) -> None:
+    bar.update(task, completed=share)

@@ -1,0 +1,122 @@
+"""What a run did second by second, rule by rule: what pictures are drawn from. Read from the event log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.meter import Meter
+from apportion.simulations.in_force import InForce
+from apportion.simulations.measures import RuleFigures, RuleLog, Series, logs_of
+from apportion.simulations.nodes import parsed
+from apportion.simulations.recording import Answered, Issued, Row, Sliced
+from apportion.simulations.run import STARTED_S, Outcome
+from apportion.simulations.scenario import Fault
+from apportion.simulations.world import SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A label that was over what the limit entitles to (design 4.1), at the second of the run that had its number."""
+
+    at_s: float
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSeries:
+    """One rule, units of cost: `offered`, `admitted`, `limit` of shape (seconds,); `issued` (slices and what was lent
+    ahead) and `admitted_by_edge` of shape (seconds, edges). `limit`: of the one key; of several `keys` the sum of each
+    one's min(offered, limit).
+    """
+
+    figures: RuleFigures
+    keys: int
+    offered: Series
+    admitted: Series
+    limit: Series
+    issued: Series
+    admitted_by_edge: Series
+    over: tuple[Over, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSeries:
+    """One run. `name`: what tells it from the others of a picture; runs of one `world` are drawn on the same axes."""
+
+    name: str
+    world: str
+    seconds: int
+    faults: tuple[Fault, ...]
+    rules: tuple[RuleSeries, ...]
+
+
+def series_of(outcome: Outcome) -> RunSeries:
+    """The series of a run that kept its whole log."""
+    scenario, rows = outcome.scenario, outcome.recording.rows
+    begun_ns = STARTED_S * SECOND
+    rules = parsed(scenario.rules)
+    limits = InForce(rules, rows)
+    edges = [f"edge-{at}" for at in range(scenario.edges)]
+    logs = logs_of(rows, rules, limits, edges, scenario.seconds, begun_ns)
+    first = epoch_of_start(rows, begun_ns)
+    issued = _issued(rows, logs, first)
+    found = []
+    for figures in outcome.rules:
+        log = logs[figures.rule]
+        over = [Over(epoch - first + 0.5, units) for epoch, units in overshoots(log, limits)]
+        found.append(rule_series(figures, log, len(log.labels), issued[figures.rule], over))
+    name = f"{scenario.name}, seed {outcome.seed}"
+    return RunSeries(name, scenario.name, scenario.seconds, scenario.faults, tuple(found))
+
+
+def rule_series(figures: RuleFigures, log: RuleLog, keys: int, issued: Series, over: Sequence[Over]) -> RuleSeries:
+    """Put together what is known of one rule."""
+    log.settle()
+    offered, admitted = log.offered.sum(axis=1), log.admitted.sum(axis=1)
+    limit = log.may if keys > 1 else log.limits
+    return RuleSeries(figures, keys, offered, admitted, limit, issued, log.admitted, tuple(over))
+
+
+def epoch_of_start(rows: Iterable[Row], begun_ns: int) -> int:
+    """The number of the epoch that was current when traffic began: from what was charged, for the log has no other
+    clock of the region. 0 where nothing was.
+    """
+    found = [
+        row.epoch - (row.at_ns - begun_ns) // EPOCH_NS
+        for row in rows
+        if isinstance(row, Answered) and row.epoch is not None
+    ]
+    return int(np.median(found)) if found else 0
+
+
+def _issued(rows: Iterable[Row], logs: Mapping[str, RuleLog], first: int) -> dict[str, Series]:
+    """What each edge had of each rule by second."""
+    found = {name: np.zeros(log.offered.shape) for name, log in logs.items()}
+    places: dict[int, int] = {}
+    for row in rows:
+        if isinstance(row, Sliced):
+            places[row.incarnation] = int(row.edge.removeprefix("edge-"))
+        elif isinstance(row, Issued):
+            series = found[row.rule]
+            if 0 <= row.epoch - first < len(series) and row.incarnation in places:
+                series[row.epoch - first, places[row.incarnation]] += row.units
+    return found
+
+
+def overshoots(log: RuleLog, limits: InForce) -> list[tuple[int, int]]:
+    """Epochs that were over, each with the most that a key was, in order."""
+    if not isinstance(log.rule.limit, RateLimit):
+        return []
+    worst: dict[int, int] = {}
+    for labels in log.labels.values():
+        meter = Meter(log.rule.limit, log.rule.divided)
+        for epoch in sorted(labels):
+            meter.become(limits.limit(log.rule.name, epoch))
+            over = meter.record(epoch, labels[epoch])
+            if over:
+                worst[epoch] = max(worst.get(epoch, 0), over)
+    return sorted(worst.items())
