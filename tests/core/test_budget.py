@@ -81,8 +81,8 @@ def test_a_take_that_was_not_used_is_put_back_under_its_own_label_only() -> None
 
 
 def test_what_is_given_up_is_no_longer_held_and_its_level_goes_with_it() -> None:
-    """Of 100 with a depth of 25, half an epoch in and full, 60 go: 25 are there, 50 would have come, so 10 at once and 50
-    to come; what is kept has the rest of both, 15 of which a depth of 10 has no room for.
+    """Of 100 with a depth of 25, full at half of the epoch, 60 go: what is kept has a depth of 10, so 15 of them could
+    have been spent at once; the other 45 are of the 50 that would have come.
     """
     budget = begun(100, 25, 100)
     assert budget.available(T0 + EPOCH_NS // 2) == 25
