@@ -43,13 +43,15 @@ ROOM_HEADROOM = 1.2
 class Cells:
     """Active cells as CSR: row r is quota `quotas[r]`, its cells are `starts[r]:starts[r + 1]`, edges in one order.
 
-    `base` and `want` are units a tick, `recent` the smoothed demand; `edges` the incarnations that have cells, and
-    `places[i]` where the cells of edge i are, in the order of `edge_quotas[i]`.
+    `base` and `most` are the least and the most of the ticks kept, in units, `want` is room for more, `recent` the
+    smoothed demand; `edges` the incarnations that have cells, and `places[i]` where the cells of edge i are, in the
+    order of `edge_quotas[i]`.
     """
 
     quotas: Indexes
     starts: Indexes
     base: Integers
+    most: Integers
     want: Floats
     recent: Floats
     edges: tuple[int, ...]
@@ -57,13 +59,23 @@ class Cells:
     places: tuple[Indexes, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Early:
+    """What an edge kept of its slices of `epoch` when it returned the rest, in units by quota."""
+
+    epoch: int
+    quotas: Indexes
+    kept: Integers
+
+
 class EdgeHistory:
     """The cells of one edge: `quotas` ascending, and beside them a ring of ticks, base, smoothed and peak demand."""
 
-    __slots__ = ("_found", "_named", "base", "epoch", "peak", "quotas", "recent", "ring")
+    __slots__ = ("_found", "_named", "base", "early", "epoch", "peak", "quotas", "recent", "ring")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
+        self.early: Early | None = None
         self.quotas: Indexes = np.zeros(0, np.int64)
         self.ring: Integers = np.zeros((TICKS_KEPT, 0), np.int64)
         self.base: Integers = np.zeros(0, np.int64)
@@ -122,8 +134,24 @@ class EdgeHistory:
 
     def idle(self) -> Flags:
         """Cells that nobody asked for in any tick kept."""
-        idle: Flags = self.ring.max(axis=0) == 0
+        idle: Flags = self.most() == 0
         return idle
+
+    def lowered_base(self) -> Integers:
+        """Base demand, lowered to what the edge kept of the epoch that is not reported yet."""
+        early = self.early
+        if early is None or early.epoch <= self.epoch or not len(self.quotas):
+            return self.base
+        places = np.minimum(np.searchsorted(self.quotas, early.quotas), len(self.quotas) - 1)
+        known = self.quotas[places] == early.quotas
+        base = self.base.copy()
+        base[places[known]] = np.minimum(base[places[known]], early.kept[known])
+        return base
+
+    def most(self) -> Integers:
+        """The most of the ticks kept."""
+        most: Integers = self.ring.max(axis=0)
+        return most
 
     def want(self) -> Floats:
         """Room that serves a cell's demand with its usual spread."""
@@ -162,6 +190,17 @@ class DemandHistory:
         history.record(epoch, row, whole_past=first and ran_before)
         self._drop(history, ~history.idle())
         return True
+
+    def foresee(self, edge: int, epoch: int, quotas: Indexes, kept: npt.NDArray[np.uint64]) -> None:
+        """Take what `edge` kept of its slices of `epoch`, said in parts; of use until it has reported that epoch."""
+        history = self._edges.get(edge)
+        if history is None:
+            return
+        units = np.minimum(kept, np.uint64(DEMAND_MAX)).astype(np.int64)
+        known = history.early
+        if known is not None and known.epoch == epoch:
+            quotas, units = np.concatenate([known.quotas, quotas]), np.concatenate([known.kept, units])
+        history.early = Early(epoch, quotas, units)
 
     def _admit(self, history: EdgeHistory, quotas: Indexes, demand: Integers) -> None:
         """Make cells for what is asked for and has none, as far as there is room."""
@@ -219,14 +258,16 @@ class DemandHistory:
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[quotas])])
         cursor = np.zeros(len(counts), np.int64)
         cursor[quotas] = starts[:-1]
-        base, want, recent = np.empty(starts[-1], np.int64), np.empty(starts[-1]), np.empty(starts[-1])
+        base, most = np.empty(starts[-1], np.int64), np.empty(starts[-1], np.int64)
+        want, recent = np.empty(starts[-1]), np.empty(starts[-1])
         places = []
         for _, history in chosen:
             place = cursor[history.quotas]
             cursor[history.quotas] = place + 1
-            base[place], want[place], recent[place] = history.base, history.want(), history.recent
+            base[place], most[place] = history.lowered_base(), history.most()
+            want[place], recent[place] = history.want(), history.recent
             places.append(place)
         return Cells(
-            quotas, starts, base, want, recent,
+            quotas, starts, base, most, want, recent,
             tuple(edge for edge, _ in chosen), tuple(history.quotas for _, history in chosen), tuple(places),
         )  # fmt: skip

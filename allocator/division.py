@@ -1,7 +1,9 @@
 """One division: what every quota is worth this epoch, cut into slices for edges and a pool for replicas (design 5.9).
 
 A pure function of its inputs, in whole units. Slices are what surely recurs (base demand by weighted max-min); the rest
-is pool, at least `POOL_PERCENT`. Whose cells they are, and which epoch it is, is the leader's business.
+is pool, at least `POOL_PERCENT`. In overload nobody finds anything in the pool, so small edges get what they want: one
+with random arrivals would live on its least second of eight. Whose cells they are, and which epoch it is, is the
+leader's business.
 """
 
 from __future__ import annotations
@@ -10,8 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from apportion.allocator.fill import Floats, Indexes, Integers, round_exact, row_sums, water_fill
+from apportion.allocator.fill import Filled, Floats, Indexes, Integers, round_exact, row_sums, water_fill
+
+Flags = npt.NDArray[np.bool_]
 
 POOL_PERCENT = 5
 """Share of a quota that is never sliced, rounded down: newcomers and surprises are served from it (algorithms 1.3)."""
@@ -19,6 +24,12 @@ POOL_PERCENT = 5
 QUOTA_UNITS_MAX = 2**53 - 1
 """Largest quota of an epoch that is divided: what the wire can name and a float hold. A larger one is lent directly."""
 
+
+SMALL_DIVISOR = 10
+"""In overload edges that want less than the fair level get it instead of base demand, up to a 10th of the quota."""
+
+SIZE_CLASSES = 16
+"""Small edges are served by size, in classes of a factor of two below the fair level; the last has all that is less."""
 
 BLOCK_CELLS = 1 << 16
 """Cells that are divided in one go."""
@@ -28,35 +39,85 @@ BLOCK_CELLS = 1 << 16
 class Division:
     """`slices` of each cell and `pool` of each quota; a quota's slices and pool add up to its units, asserted.
 
-    `level`: the fair level of each quota, inf where all base demand fitted.
+    `level`: the fair level of base demand of each quota, inf where all of it fitted. `kept`: small cells of
+    overloaded quotas, which got what they want, and of which nothing is to be returned early.
     """
 
     slices: Integers
     pool: Integers
     level: Floats
+    kept: Flags
 
 
-def divide(units: Integers, starts: Indexes, base: Integers) -> Division:
-    """Divide `units` of each quota over its cells, whose surely recurring demand is `base`; cells as in `fill`."""
+def divide(units: Integers, starts: Indexes, base: Integers, want: Floats) -> Division:
+    """Divide `units` of each quota over its cells, whose surely recurring demand is `base`, and which `want` so much in
+    a bad second; cells as in `fill`.
+    """
     assert not len(units) or (units.min() >= 0 and units.max() <= QUOTA_UNITS_MAX)
-    slices, level = np.empty(len(base), np.int64), np.empty(len(units))
+    slices, level, kept = np.empty(len(base), np.int64), np.empty(len(units)), np.zeros(len(base), np.bool_)
     for rows in _blocks(starts):
         cells = slice(starts[rows.start], starts[rows.stop])
         offsets = starts[rows.start : rows.stop + 1] - starts[rows.start]
-        slices[cells], level[rows] = _slice(units[rows], offsets, base[cells])
+        slices[cells], level[rows], kept[cells] = _slice(units[rows], offsets, base[cells], want[cells])
     pool = units - row_sums(starts, slices)
     assert not len(slices) or slices.min() >= 0
     assert (pool >= units - _sliceable(units)).all(), "slices never reach into the pool"
-    return Division(slices, pool, level)
+    return Division(slices, pool, level, kept)
 
 
-def _slice(units: Integers, starts: Indexes, base: Integers) -> tuple[Integers, Floats]:
-    """Slices and fair levels of one block."""
+def _slice(units: Integers, starts: Indexes, base: Integers, want: Floats) -> tuple[Integers, Floats, Flags]:
+    """Slices, fair levels and kept cells of one block."""
     # No edge can use more than the whole quota, whatever it claims.
-    asked = np.minimum(base, np.repeat(units, np.diff(starts)))
-    # A step more goes here: small edges get what they want in overload instead of their base (design 5.9).
-    filled = water_fill(starts, asked.astype(np.float64), _sliceable(units).astype(np.float64))
-    return round_exact(starts, filled.amounts), filled.level
+    asked = np.minimum(base, np.repeat(units, np.diff(starts))).astype(np.float64)
+    capacity = _sliceable(units).astype(np.float64)
+    filled = water_fill(starts, asked, capacity)
+    kept = _serve_small(starts, asked, want, capacity, units / SMALL_DIVISOR, filled)
+    return round_exact(starts, filled.amounts), filled.level, kept
+
+
+def _serve_small(starts: Indexes, asked: Floats, want: Floats, capacity: Floats, room: Floats, filled: Filled) -> Flags:
+    """Let small cells of overloaded rows ask for what they want, by at most `room` more a row, and fill those rows
+    anew; returns which got what they want, or some of it. Changes `asked`.
+    """
+    counts = np.diff(starts)
+    level = np.repeat(np.where(np.isfinite(filled.level), filled.level, 0.0), counts)
+    kept = (want <= level) & (want >= asked) & (want > 0)
+    if not kept.any():
+        return kept
+    extra = np.where(kept, want - asked, 0.0)
+    added = row_sums(starts, extra)
+    scarce = added > room
+    if scarce.any():
+        cells = np.flatnonzero(np.repeat(scarce, counts) & kept)
+        rows = np.repeat(np.arange(len(counts)), counts)[cells]
+        part = _by_size(rows, want[cells] / level[cells], extra[cells], room)
+        extra[cells] *= part
+        kept[cells] = part > 0
+        added = row_sums(starts, extra)
+    # The level falls by what was added over those that it cuts, at most: what asks for less has it already.
+    cut = row_sums(starts, (asked >= level).astype(np.int64))
+    lower = np.where(added > 0, filled.level - added / np.maximum(cut, 1), np.inf)
+    asked += extra
+    filled.amounts[:] += extra
+    left_open = asked > np.repeat(lower, counts)
+    opened = np.flatnonzero(left_open)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(row_sums(starts, left_open.astype(np.int64)))])
+    settled = row_sums(starts, np.where(left_open, 0.0, asked))
+    filled.amounts[opened] = water_fill(offsets, asked[opened], np.maximum(capacity - settled, 0.0)).amounts
+    return kept
+
+
+def _by_size(rows: Indexes, size: Floats, extra: Floats, room: Floats) -> Floats:
+    """What part of its `extra` each cell gets, as far as its row has `room`: the smallest first, by class of `size`,
+    which is 0 to 1. Those of a class are treated alike, which needs no sorting.
+    """
+    classes = np.clip(SIZE_CLASSES - 1 + np.frexp(size)[1], 0, SIZE_CLASSES - 1)
+    at = rows * SIZE_CLASSES + classes
+    wanted = np.bincount(at, extra, len(room) * SIZE_CLASSES).reshape(-1, SIZE_CLASSES)
+    before = np.cumsum(wanted, axis=1) - wanted
+    part = np.clip((room[:, np.newaxis] - before) / np.maximum(wanted, 1e-9), 0.0, 1.0)
+    given: Floats = part.ravel()[at]
+    return given
 
 
 def _sliceable(units: Integers) -> Integers:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from apportion.core.messages import FromAllocator, ToAllocator
+from apportion.core.allocator_messages import FromAllocator, ToAllocator
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ def with_held(cells: Cells, held: Held) -> Cells:
     quotas = np.union1d(cells.quotas, held.quotas)
     counts = np.zeros(len(quotas), np.int64)
     counts[np.searchsorted(quotas, cells.quotas)] = np.diff(cells.starts)
-    base, want, recent = cells.base.copy(), cells.want.copy(), cells.recent.copy()
+    base, most, want, recent = cells.base.copy(), cells.most.copy(), cells.want.copy(), cells.recent.copy()
     for places, _ in _silent(cells, held):
-        base[places], want[places], recent[places] = 0, 0.0, 0.0
+        base[places], most[places], want[places], recent[places] = 0, 0, 0.0, 0.0
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    return replace(cells, quotas=quotas, starts=starts, base=base, want=want, recent=recent)
+    return replace(cells, quotas=quotas, starts=starts, base=base, most=most, want=want, recent=recent)
 
 
 def reserve(cells: Cells, units: Integers, held: Held) -> Integers:

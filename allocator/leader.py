@@ -18,22 +18,18 @@ from apportion.allocator.links import Link, Links
 from apportion.allocator.names import IGNORED, Names
 from apportion.allocator.planning import Limits, Planned, make_plan
 from apportion.allocator.silence import KnownEdge, Silence
-from apportion.core.epoch import EpochClock
-from apportion.core.errors import RulesError
-from apportion.core.messages import (
+from apportion.core.allocator_messages import (
     AllocatorHello,
     Claim,
     Demand,
-    EpochKind,
     Governance,
     Lead,
-    Quota,
-    Refused,
-    Register,
     RegisterAnswer,
     Remembered,
-    Rules,
 )
+from apportion.core.epoch import EpochClock
+from apportion.core.errors import RulesError
+from apportion.core.messages import EpochKind, Quota, Refused, Register, Rules
 from apportion.core.rule import RuleSet
 
 CLAIM_AFTER_NS = 500_000_000
@@ -210,6 +206,9 @@ class Leader:
         self._names.hear(quotas[known], epoch)
         known = known[self._limits.divided(quotas[known])]
         quotas = quotas[known]
+        if message.early:
+            self._history.foresee(message.holder, message.epoch, quotas, message.demand[known])
+            return commands
         self._silence.report(message.holder, message.epoch)
         ran_before = self._links.ran_before(message.holder)
         self._history.record(message.holder, message.epoch, quotas, message.demand[known], ran_before)

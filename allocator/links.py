@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from apportion.allocator.names import Declared, Heard
 from apportion.allocator.planning import Attached
-from apportion.core.messages import Claim, Governance, Lead, Rules
+from apportion.core.allocator_messages import Claim, Governance, Lead
+from apportion.core.messages import Rules
 
 
 class Link:

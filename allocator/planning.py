@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from apportion.allocator.demand import Cells
-from apportion.allocator.division import QUOTA_UNITS_MAX, divide, split_pool
+from apportion.allocator.division import QUOTA_UNITS_MAX, Flags, divide, split_pool
 from apportion.allocator.fill import Floats, Indexes, Integers, row_sums
 from apportion.allocator.holding_back import pin, reserve, with_held
 from apportion.allocator.silence import Held
 from apportion.allocator.whole import Mode, divide_whole, for_all, pick
+from apportion.core.allocator_messages import Column, Plan
 from apportion.core.limit import EPOCH_NS, RateLimit
-from apportion.core.messages import Column, Plan, Quota, no_ids, no_units
+from apportion.core.messages import Quota, no_ids, no_units
 from apportion.core.rule import Rule, RuleSet
 from apportion.core.threshold import with_slack
 
@@ -41,8 +42,8 @@ class Limits:
     def __init__(self, rules: RuleSet) -> None:
         self._worths: dict[Worth, int] = {}  # each once: many rules, few limits
         self._of_rule: dict[tuple[str, str, str], int] = {}  # by domain, rule and plan
-        self._by_plan = {
-            (rule.domain, rule.name): rule for d in rules.domains.values() for rule in d.rules if rule.by_plan
+        self._by_key = {
+            (rule.domain, rule.name): rule for d in rules.domains.values() for rule in d.rules if rule.by_key
         }
         self._of_quota: Indexes = np.full(0, -1, np.int64)
         for domain in rules.domains.values():
@@ -69,8 +70,8 @@ class Limits:
 
     def _name(self, quota: Quota) -> tuple[str, str, str]:
         """Which rule is meant, as it is on the plan of the quota's tenant."""
-        by_plan = self._by_plan.get((quota.domain, quota.rule))
-        rule = by_plan.for_encoded_key(quota.key) if by_plan is not None else None
+        by_key = self._by_key.get((quota.domain, quota.rule))
+        rule = by_key.for_encoded_key(quota.key) if by_key is not None else None
         return quota.domain, quota.rule, rule.plan if rule is not None else ""
 
     def units(self, quotas: Indexes, epoch: int) -> Integers:
@@ -102,6 +103,16 @@ class Planned:
     contended: int
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What one edge is given of some quotas, and which of it is more than its base demand on purpose."""
+
+    edge: int
+    quotas: Indexes
+    units: Integers
+    kept: Flags
+
+
 def make_plan(
     generation: int,
     epoch: int,
@@ -122,10 +133,12 @@ def make_plan(
         pooled = with_held(pooled, held)
     units = limits.units(pooled.quotas, epoch)
     reserved = reserve(pooled, units, held) if held is not None else np.zeros(len(units), np.int64)
-    division = divide(units - reserved, pooled.starts, pooled.base)
+    # A unit more than the most that came: a level that fills at just the rate of the demand is late for some of it.
+    want = np.where(pooled.most > 0, pooled.most + 1.0, 0.0)
+    division = divide(units - reserved, pooled.starts, pooled.base, want)
     parts = split_pool(division.pool, _demand_by_replica(units, pooled, attached))
     slices, left = pin(pooled, division.slices, reserved, held) if held is not None else (division.slices, reserved)
-    given = _by_edge(pooled, slices)
+    given = _by_edge(pooled, slices, division.kept)
     contended = int(np.isfinite(division.level).sum())
     for mode in (Mode.WHOLE, Mode.FLOORED):
         if (modes == mode).any():
@@ -149,33 +162,37 @@ def make_plan(
     return Planned(plan, quotas, len(cells.base), contended)
 
 
-def _whole(
-    mode: Mode, epoch: int, limits: Limits, cells: Cells, live: tuple[int, ...]
-) -> tuple[list[tuple[int, Indexes, Integers]], int]:
+def _whole(mode: Mode, epoch: int, limits: Limits, cells: Cells, live: tuple[int, ...]) -> tuple[list[Given], int]:
     """The slices of quotas without a pool, by edge, and how many of the quotas are contended."""
     if mode is Mode.FLOORED:
         cells = for_all(cells, live)
     units = limits.units(cells.quotas, epoch)
     slices = divide_whole(units, cells.starts, cells.base, cells.want, floored=mode is Mode.FLOORED)
-    return _by_edge(cells, slices), int((row_sums(cells.starts, cells.want) > units).sum())
+    return _by_edge(cells, slices, np.zeros(len(slices), np.bool_)), int(
+        (row_sums(cells.starts, cells.want) > units).sum()
+    )
 
 
-def _edge_columns(given: list[tuple[int, Indexes, Integers]]) -> list[Column]:
+def _edge_columns(given: list[Given]) -> list[Column]:
     """One column for each edge that was given anything."""
-    by_edge: dict[int, list[tuple[Indexes, Integers]]] = {}
-    for edge, quotas, units in given:
-        by_edge.setdefault(edge, []).append((quotas[units > 0], units[units > 0]))
+    by_edge: dict[int, list[Given]] = {}
+    for each in given:
+        by_edge.setdefault(each.edge, []).append(each)
     columns = []
-    for edge, pairs in by_edge.items():
-        ids = np.concatenate([quotas for quotas, _ in pairs]).astype(np.uint32)
-        if len(ids):
-            columns.append(Column(edge, ids, np.concatenate([units for _, units in pairs]).astype(np.uint64)))
+    for edge, parts in by_edge.items():
+        units = np.concatenate([part.units for part in parts])
+        ids = np.concatenate([part.quotas for part in parts])
+        kept = np.concatenate([part.kept for part in parts])
+        some = units > 0
+        if some.any():
+            own = ids[some].astype(np.uint32)
+            columns.append(Column(edge, own, units[some].astype(np.uint64), own[kept[some]]))
     return columns
 
 
-def _by_edge(cells: Cells, slices: Integers) -> list[tuple[int, Indexes, Integers]]:
+def _by_edge(cells: Cells, slices: Integers, kept: Flags) -> list[Given]:
     edges = zip(cells.edges, cells.edge_quotas, cells.places, strict=True)
-    return [(edge, quotas, slices[places]) for edge, quotas, places in edges]
+    return [Given(edge, quotas, slices[places], kept[places]) for edge, quotas, places in edges]
 
 
 def _demand_by_replica(units: Integers, cells: Cells, attached: Attached) -> Floats:

@@ -15,7 +15,7 @@ import structlog
 
 from apportion.allocator.events import Command, Connected, Event, Input, Lost, Polled, Received, Send
 from apportion.allocator.leader import Leader
-from apportion.core.messages import FromAllocator
+from apportion.core.allocator_messages import FromAllocator
 from apportion.linking import LINK_ERRORS, PAUSE_S, linked, reason_of
 from apportion.proto.v1 import region_pb2, region_pb2_grpc
 from apportion.proto.wire import allocator_reply_from_wire, allocator_to_wire

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from apportion.allocator.fill import Indexes, Integers
+from apportion.core.allocator_messages import Governance, Plan
 from apportion.core.limit import EPOCH_NS, RateLimit
-from apportion.core.messages import Governance, Plan, Quota
+from apportion.core.messages import Quota
 from apportion.core.rule import Fallback, Rule, RuleSet
 from apportion.core.stages import admits, fair_share, lasting_ns, stages_between
 

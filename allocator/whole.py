@@ -11,14 +11,11 @@ from enum import IntEnum
 import numpy as np
 
 from apportion.allocator.demand import Cells
+from apportion.allocator.division import SMALL_DIVISOR
 from apportion.allocator.fill import Floats, Indexes, Integers, round_exact, row_sums, water_fill
 
 FLOOR_DIVISOR = 20
 """A floor is a 20th of the even part, and at least one unit: an edge that was given nothing would count as new."""
-
-
-SMALL_DIVISOR = 10
-"""Edges that want less than the fair level get it before others' base demand, up to a 10th of the quota (5.9)."""
 
 
 class Mode(IntEnum):
@@ -93,6 +90,7 @@ def pick(cells: Cells, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Cell
         cells.quotas[rows],
         np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[rows])]),
         cells.base[kept],
+        cells.most[kept],
         cells.want[kept],
         cells.recent[kept],
         tuple(edge for edge, _, _, _ in own),
@@ -106,14 +104,17 @@ def for_all(cells: Cells, edges: tuple[int, ...]) -> Cells:
     everybody = (*cells.edges, *(edge for edge in edges if edge not in set(cells.edges)))
     rows, width = len(cells.quotas), len(everybody)
     row_of = np.repeat(np.arange(rows), np.diff(cells.starts))
-    base, want, recent = np.zeros(rows * width, np.int64), np.zeros(rows * width), np.zeros(rows * width)
+    base, most = np.zeros(rows * width, np.int64), np.zeros(rows * width, np.int64)
+    want, recent = np.zeros(rows * width), np.zeros(rows * width)
     for column, places in enumerate(cells.places):
         to = row_of[places] * width + column
-        base[to], want[to], recent[to] = cells.base[places], cells.want[places], cells.recent[places]
+        base[to], most[to] = cells.base[places], cells.most[places]
+        want[to], recent[to] = cells.want[places], cells.recent[places]
     return Cells(
         cells.quotas,
         np.arange(rows + 1, dtype=np.int64) * width,
         base,
+        most,
         want,
         recent,
         everybody,

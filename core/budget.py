@@ -7,10 +7,17 @@ and clipped, never refilled, so carrying can only delay spending, never raise a 
 
 from __future__ import annotations
 
-from apportion.core.limit import EPOCH_NS
+from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
 
 DEPTH_MIN = 5
 """Units: a shallower bucket would refuse evenly spaced requests that happen to come in pairs."""
+
+
+def comes_in_ns(limit: RateLimit, cost: int) -> int:
+    """Nanoseconds into an epoch after which `cost` units can be had by a lone caller, however the quota is divided: a
+    slice and a pool both fill from nothing, and one of them is at least half of it.
+    """
+    return min(2 * ceil_div(cost * limit.period_ns, limit.units), EPOCH_NS * 9 // 10)
 
 
 class Budget:
@@ -19,14 +26,31 @@ class Budget:
     The level is in unit-nanoseconds (units x EPOCH_NS), so `part` units an epoch fill `part` of it each nanosecond.
     """
 
-    __slots__ = ("depth", "epoch", "last_ns", "level", "part", "units")
+    __slots__ = (
+        "_burst",
+        "_largest",
+        "_largest_before",
+        "_quota_units",
+        "depth",
+        "epoch",
+        "given_up",
+        "last_ns",
+        "level",
+        "part",
+        "units",
+    )
 
     def __init__(self, now_ns: int) -> None:
         self.epoch: int | None = None
         self.part = 0
         self.units = 0
+        self.given_up = 0
         self.depth = 0
         self.level = 0
+        self._burst = 0
+        self._quota_units = 1
+        self._largest = 0  # cost asked for in this epoch, and in the one before it
+        self._largest_before = 0
         self.last_ns = now_ns
 
     def begin(self, epoch: int, part: int, burst: int, quota_units: int, now_ns: int) -> None:
@@ -39,12 +63,20 @@ class Budget:
         self.epoch = epoch
         self.part = part
         self.units = part
-        self.depth = min(part, max(part * burst // max(quota_units, 1), DEPTH_MIN))
+        self.given_up = 0
+        self._burst = burst
+        self._quota_units = max(quota_units, 1)
+        self._largest_before, self._largest = self._largest, 0
+        self.depth = self._depth()
         self.level = min(self.level, self.depth * EPOCH_NS)
 
     def deepen(self, cost: int) -> None:
-        """Let the level reach `cost`, for a request that no shallower bucket could ever serve; at most the part."""
-        self.depth = max(self.depth, min(cost, self.part))
+        """Let the level reach `cost` in this epoch and the next, for requests that no shallower bucket could ever
+        serve; at most the part.
+        """
+        if cost > self._largest:
+            self._largest = cost
+            self.depth = max(self.depth, self._depth())
 
     def fills_in_ns(self, units: int, now_ns: int) -> int | None:
         """Nanoseconds until the level reaches `units`, if nothing is taken; None when it never does."""
@@ -53,9 +85,16 @@ class Budget:
             return None
         return max(0, -(-(units * EPOCH_NS - self.level) // self.part))
 
-    def add(self, units: int) -> None:
-        """Add units of the same label (a supplement, or what an edge returned); they fill no faster than before."""
+    def add(self, units: int, ready: int, now_ns: int) -> None:
+        """Add `units` of the same label that another holder gave up, and the level that it gave up with them, `ready`
+        units: they fill here as they would have filled there.
+        """
+        assert 0 <= ready <= units
+        self.refill(now_ns)
+        self.part += units
         self.units += units
+        self.depth = max(self.depth, self._depth())
+        self.level = min(self.level + ready * EPOCH_NS, self.depth * EPOCH_NS)
 
     def refill(self, now_ns: int) -> None:
         """Let the time until `now_ns` fill the level."""
@@ -81,8 +120,19 @@ class Budget:
             self.units += units
             self.level = min(self.level + units * EPOCH_NS, self.depth * EPOCH_NS)
 
-    def surrender(self, keep: int) -> int:
-        """Give up all but `keep` units of the label; returns how many were given up. The right is lowered first."""
-        given = max(0, self.units - keep)
-        self.units -= given
-        return given
+    def give_up(self, units: int, now_ns: int) -> int:
+        """Give up `units`, at most those that are left, for another holder to spend; returns how many of them could
+        have been spent at once. The right is lowered here, before anybody else learns of it.
+        """
+        assert 0 <= units <= self.units, "a holder gives up only what it holds"
+        self.refill(now_ns)
+        self.part -= units
+        self.units -= units
+        self.given_up += units
+        self.depth = self._depth()
+        former, self.level = self.level, min(self.level, self.depth * EPOCH_NS)
+        return min(units, (former - self.level) // EPOCH_NS)
+
+    def _depth(self) -> int:
+        even = self.part * self._burst // self._quota_units
+        return min(self.part, max(even, DEPTH_MIN, self._largest, self._largest_before))

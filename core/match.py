@@ -13,7 +13,7 @@ from operator import attrgetter, itemgetter
 
 from apportion.core.patterns import RANK_ANY, RANK_EXACT, rank
 from apportion.core.request import Application, Descriptor, units_asked
-from apportion.core.rule import Domain, Rule
+from apportion.core.rule import REQUESTS, Domain, Rule
 
 SHAPES_MAX = 64
 """Of one set of dimension names; each is one more look-up for each request. The rules file refuses more."""
@@ -43,11 +43,15 @@ def more_specific(one: Shape, other: Shape) -> bool:
 
 
 class Matcher:
-    """The compiled rules of one domain. Thread-safe: what it remembers is only ever added or dropped whole."""
+    """The compiled rules of one domain. Thread-safe: what it remembers is only ever added or dropped whole.
 
-    __slots__ = ("_groups", "_keys", "_plans", "_plans_whole")
+    `measures`: what its rules count, `requests` always among them.
+    """
+
+    __slots__ = ("_groups", "_keys", "_plans", "_plans_whole", "measures")
 
     def __init__(self, domain: Domain) -> None:
+        self.measures = frozenset((REQUESTS, *(rule.counts for rule in domain.rules)))
         by_names: dict[tuple[str, ...], list[Rule]] = {}
         for rule in domain.rules:
             by_names.setdefault(tuple(name for name, _ in rule.match), []).append(rule)
@@ -183,7 +187,7 @@ def apply_rules(matcher: Matcher, descriptors: Sequence[Descriptor], whole: bool
     if len(descriptors) == 1:
         dimensions, cost = descriptors[0].dimensions, descriptors[0].cost
         return tuple(
-            Application(rule if rule.by_plan is None else rule.for_key(key), key, units_asked(rule, cost))
+            Application(rule if rule.by_key is None else rule.for_key(key), key, units_asked(rule, cost))
             for rule in matcher.match(dimensions, whole)
             for key in (matcher.key(rule, dimensions),)
         )

@@ -13,6 +13,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from apportion.core.space_saving import Counted
+
 Ids = npt.NDArray[np.uint32]
 Units = npt.NDArray[np.uint64]
 
@@ -94,9 +96,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """First message of an edge. `incarnation` is random at the edge's start; `epoch` the highest it has seen, 0 if
-    none.
-    """
+    """First message of an edge. `incarnation` is random at its start; `epoch` the highest it has seen, 0 if none."""
 
     edge: str
     location: str
@@ -155,15 +155,23 @@ class Report:
     degraded: int = 0
     spent_degraded: Units = field(default_factory=no_units)
     over_threshold: Units = field(default_factory=no_units)  # of `demand`: refused at the edge, above a threshold
+    most_refused: tuple[Counted[Quota], ...] = ()  # by any rule, wherever; those too that have no demand
+    degraded_rules: tuple[tuple[str, str, int], ...] = ()  # domain, name, answers that were degraded in it
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """Unspent units of `epoch` that the edge gives back: its own right is already lowered; never sent twice."""
+    """Unspent units of `epoch` that the edge gives back: its own right is already lowered; never sent twice.
+
+    `number` counts the returns of a stream, so that a copy is known for one. `ready`: how many of the units its
+    smoothing would have let it spend at once; no rows: none of any.
+    """
 
     epoch: int
     ids: Ids
     units: Units
+    number: int
+    ready: Units = field(default_factory=no_units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +208,9 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """The edge's column of the plan of `epoch`, complete: a quota it does not name, this edge does not hold."""
+    """The edge's column of the plan of `epoch`, complete: a quota it does not name, this edge does not hold. `kept`:
+    as in Column.
+    """
 
     epoch: int
     generation: int
@@ -208,6 +218,7 @@ class Slices:
     names: tuple[QuotaName, ...] = ()
     ids: Ids = field(default_factory=no_ids)
     units: Units = field(default_factory=no_units)
+    kept: Ids = field(default_factory=no_ids)
 
 
 class Outcome(IntEnum):
@@ -281,119 +292,5 @@ class Refused:
     retry: bool
 
 
-# --- region and allocator -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class AllocatorHello:
-    """First message of an allocator."""
-
-    allocator: str
-    incarnation: int
-
-
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """Take the lead: set generation to `generation` if the register still holds `generation` - 1."""
-
-    generation: int
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """Claim `epoch` for `generation`, before any slice of it is sent."""
-
-    generation: int
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """What one holder gets: an edge or a replica, by incarnation."""
-
-    holder: int
-    ids: Ids
-    units: Units
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The division of `epoch`, complete. Sum over columns + `held_*` = Q_k for every divided quota that it names.
-    `held_*`: what silent edges may still spend; `slowed_*` the same of undivided quotas, whose buckets fill less.
-    """
-
-    generation: int
-    epoch: int
-    rules_version: int
-    names: tuple[QuotaName, ...]
-    columns: tuple[Column, ...]
-    held_ids: Ids = field(default_factory=no_ids)
-    held: Units = field(default_factory=no_units)
-    slowed_ids: Ids = field(default_factory=no_ids)
-    slowed: Units = field(default_factory=no_units)
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """An attached edge, or a replica (`replica` true), as the leader sees it."""
-
-    incarnation: int
-    name: str
-    location: str
-    replica: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Governance:
-    """Region to allocator, on attaching and each second: time, register, rules version, who is attached to this
-    replica.
-    """
-
-    tick: Tick
-    register: Register
-    replica: int
-    holders: tuple[Holder, ...]
-    rules_version: int
-
-
-@dataclass(frozen=True, slots=True)
-class RegisterAnswer:
-    """Outcome of a Lead or Claim: whether it took effect, and the register as it is now."""
-
-    done: bool
-    register: Register
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """One edge's report as the allocator needs it."""
-
-    holder: int
-    epoch: int
-    names: tuple[QuotaName, ...]
-    ids: Ids
-    demand: Units
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """What a replica remembers of the edge with that id: its last slices, and its last sign of life.
-
-    `reported_epoch` is that of its latest report (before the first: the one before it attached), `gone_epoch` the one
-    in which its stream ended, None while it is open. `left`: in good order, so it spends nothing more.
-    """
-
-    edge: str
-    incarnation: int
-    reported_epoch: int
-    gone_epoch: int | None
-    left: bool
-    names: tuple[QuotaName, ...] = ()
-    ids: Ids = field(default_factory=no_ids)
-    units: Units = field(default_factory=no_units)
-
-
 FromEdge = Hello | Acquire | Report | Return | Leave | RulesAck
 ToEdge = Welcome | Tick | Rules | Slices | AcquireAnswer | ReportAck | Refused
-FromAllocator = AllocatorHello | Lead | Claim | Plan
-ToAllocator = Rules | Governance | RegisterAnswer | Demand | Remembered | Refused

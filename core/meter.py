@@ -49,6 +49,11 @@ class Meter:
             self._backlog = ceil_div(self._backlog * limit.period_ticks, self.limit.period_ticks)
         self.limit = limit
 
+    @property
+    def room(self) -> int:
+        """Whole units that the quota could still have admitted when the latest label ended."""
+        return max(0, self.limit.burst * self.limit.period_ticks - self._backlog) // self.limit.period_ticks
+
     def _quota(self, start: int, end: int) -> int:
         """Sum of Q_k for start <= k < end, in unit-ticks."""
         limit = self.limit

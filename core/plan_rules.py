@@ -66,8 +66,8 @@ def made_one(rules: Sequence[Rule], tenancy: Tenancy | None, limit_names: Mappin
             continue
         assert tenancy is not None, "a rule that takes its limit from plans is read where there are some"
         first = next(iter(on.values()))
-        by_plan = ByPlan(limit_names[name], tenancy, first.key.index(TENANT), on)
-        whole.append(replace(first, limit=NOTHING, cost_max=0, plan="", by_plan=by_plan))
+        by_key = ByPlan(on, limit_names[name], tenancy, first.key.index(TENANT))
+        whole.append(replace(first, limit=NOTHING, cost_max=0, plan="", by_key=by_key))
     return tuple(whole)
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 
 from apportion.core.key import decode_key
 from apportion.core.limit import Limit, RateLimit
-from apportion.core.tenancy import REFUSE, ByPlan
+from apportion.core.tenancy import REFUSE, ByKey
 from apportion.core.threshold import share_units, with_slack
 
 REQUESTS = "requests"
@@ -85,8 +85,9 @@ class Rule:
     admitted (for an unlimited rule: None). `exact`: a descriptor of Envoy's RLS must have exactly the rule's
     dimensions. `slack` in hundredths of a percent, for `edge` and `edge+region`; `at_each_edge` what each edge admits
     of a key, with the limit's burst; `edges_max` is that of the rule's domain. `shadow`: counted as if enforced, but it
-    refuses nobody. `counts`: the measure of a request that its costs are in. `plan`: the one that the limit is of;
-    where `by_plan` is set, the limit is of none yet and refuses everything: `for_key` gives the rule that counts.
+    refuses nobody. `counts`: the measure of a request that its costs are in. `plan`: the one that the limit is of,
+    and what an operator laid over it (`overrides.py`); where `by_key` is set, the limit is of none yet and refuses
+    everything: `for_key` gives the rule that counts.
     """
 
     domain: str
@@ -108,26 +109,26 @@ class Rule:
     edges_max: int | None = None
     counts: str = REQUESTS
     plan: str = ""
-    by_plan: ByPlan | None = field(default=None, compare=False, repr=False)
+    by_key: ByKey | None = field(default=None, compare=False, repr=False)
 
     def for_key(self, key: Sequence[str | None]) -> Rule:
         """The rule that counts for a quota with these values of the key: this one, or as it is on the tenant's plan.
 
         None is a value that is not known because it is longer than VALUE_LITERAL_MAX (`key.py`).
         """
-        return self if self.by_plan is None else self.by_plan.rule(key)
+        return self if self.by_key is None else self.by_key.rule(key)
 
     def for_encoded_key(self, key: bytes) -> Rule | None:
         """`for_key` of an encoded key; None when it is no key of this rule."""
-        if self.by_plan is None:
+        if self.by_key is None:
             return self
         values = decode_key(key)
-        return self.by_plan.rule(values) if values is not None and len(values) == len(self.key) else None
+        return self.by_key.rule(values) if values is not None and len(values) == len(self.key) else None
 
     @property
     def on_plans(self) -> tuple[Rule, ...]:
         """The rule as it is on each plan; itself where its limit is of none."""
-        return (self,) if self.by_plan is None else tuple(self.by_plan.rules.values())
+        return (self,) if self.by_key is None else tuple(self.by_key.rules.values())
 
     @property
     def unlisted(self) -> bool:

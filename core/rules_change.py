@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from apportion.core.limit import RateLimit, Unlimited
 from apportion.core.rule import Domain, Rule, RuleSet
-from apportion.core.tenancy import ByPlan
+from apportion.core.tenancy import ByKey
 
 
 class RulesInForce:
@@ -74,9 +74,9 @@ def interim(base: RuleSet, newest: RuleSet, keep_removed: bool = False) -> RuleS
         rules = []
         for new in domain.rules:
             old = former.pop((domain.name, new.name), None)
-            if old is not None and _plans_wait(old, new):
+            if old is not None and _keys_wait(old, new):
                 waiting = True
-                rules.append(replace(new, by_plan=_between(old, new, keep_removed)))
+                rules.append(replace(new, by_key=_between(old, new, keep_removed)))
                 continue
             held = old is not None and (waits(old, new) or (keep_removed and _limit_is_gone(old, new)))
             waiting = waiting or held
@@ -110,8 +110,8 @@ def _limit_is_gone(old: Rule, new: Rule) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Between(ByPlan):
-    """A rule by plan while it changes: for each key what holds of it, as for a rule whose limit is of no plan."""
+class Between(ByKey):
+    """A rule by key while it changes: for each key what holds of it, as for a rule that is the same for all."""
 
     old: Rule
     new: Rule
@@ -125,22 +125,17 @@ class Between(ByPlan):
 
 
 def _between(old: Rule, new: Rule, keep_removed: bool) -> Between:
-    by_plan = new.by_plan or old.by_plan
-    assert by_plan is not None
-    former = {f"former {rule.plan}": rule for rule in old.on_plans}
-    latter = {rule.plan: rule for rule in new.on_plans}
-    return Between(by_plan.limit, by_plan.tenancy, by_plan.at, {**former, **latter}, old, new, keep_removed)
+    rules = {(rule is old, on_plan.plan): on_plan for rule in (old, new) for on_plan in rule.on_plans}
+    return Between(rules, old, new, keep_removed)
 
 
-def _plans_wait(old: Rule, new: Rule) -> bool:
-    """Whether a rule that takes its limit from plans, before or after, has tenants that may have to wait."""
-    by_plan = old.by_plan is not None or new.by_plan is not None
-    return by_plan and old.key == new.key and _content(old) != _content(new)
+def _keys_wait(old: Rule, new: Rule) -> bool:
+    """Whether a rule that is another for some keys, before or after, has keys that may have to wait."""
+    by_key = old.by_key is not None or new.by_key is not None
+    return by_key and old.key == new.key and _content(old) != _content(new)
 
 
 def _content(rule: Rule) -> object:
     """All that a rule's limits depend on."""
     limits = {each.plan: (each.limit, each.enforce) for each in rule.on_plans}
-    if rule.by_plan is None:
-        return limits
-    return limits, rule.by_plan.tenancy.unlisted, {name: t.plan for name, t in rule.by_plan.tenancy.tenants.items()}
+    return limits, rule.by_key.content() if rule.by_key is not None else None

@@ -12,9 +12,11 @@ from hashlib import blake2b
 
 from apportion.core.candidates import is_candidate, read_candidate
 from apportion.core.document import MappingNode, Node, Problem, kind_of, read_document
-from apportion.core.errors import RulesError
+from apportion.core.errors import InputError, RulesError
 from apportion.core.limit import RateLimit
 from apportion.core.match import SHAPES_MAX, Shape, entries
+from apportion.core.overrides import TEXT as OVERRIDES
+from apportion.core.overrides import decode, overlaid
 from apportion.core.plan_rules import from_plan, made_one, read_for_plans
 from apportion.core.quantities import NUMBER_MAX, period_text, shown
 from apportion.core.rule import Domain, Place, Rule, RuleSet
@@ -65,7 +67,22 @@ class _Draft:
 
 
 def parse_rules(texts: Sequence[tuple[str, str]]) -> RuleSet:
-    """The rules of these (name, text) pairs, whose order does not matter. RulesError: every problem of all files."""
+    """The rules of these (name, text) pairs, whose order does not matter. RulesError: every problem of all files.
+
+    One pair may be what an operator laid over the files (`overrides.py`).
+    """
+    ruleset = _parse_files([(name, text) for name, text in texts if name != OVERRIDES])
+    laid = [text for name, text in texts if name == OVERRIDES]
+    if not laid:
+        return ruleset
+    try:
+        overrides = decode(laid[0])
+    except InputError as error:
+        raise RulesError((Problem(Place(OVERRIDES, 1), str(error)),)) from error
+    return RuleSet(overlaid(ruleset.domains, overrides), digest_of(texts))
+
+
+def _parse_files(texts: Sequence[tuple[str, str]]) -> RuleSet:
     problems: list[Problem] = []
     drafts: dict[str, _Draft] = {}
     if not texts:

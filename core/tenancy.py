@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from apportion.core.rule import Rule
@@ -43,7 +43,22 @@ class Tenancy:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ByPlan:
+class ByKey:
+    """A rule that is another for some keys. `rules`: all that it can be, each with a `plan` of its own."""
+
+    rules: Mapping[Any, Rule]
+
+    def rule(self, key: Sequence[str | None]) -> Rule:
+        """The rule for a key with these values."""
+        raise NotImplementedError
+
+    def content(self) -> object:
+        """What `rule` goes by, to be compared: which of `rules` counts for which key."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByPlan(ByKey):
     """A rule as it is on each plan, REFUSE included where there may be such tenants. `at`: where the tenant stands in
     the rule's key; `limit` the name that plans have the rule's limit under.
     """
@@ -51,8 +66,9 @@ class ByPlan:
     limit: str
     tenancy: Tenancy
     at: int
-    rules: Mapping[str, Rule]
 
     def rule(self, key: Sequence[str | None]) -> Rule:
-        """The rule for a key with these values."""
         return self.rules[self.tenancy.plan_of(key[self.at])]
+
+    def content(self) -> object:
+        return self.tenancy.unlisted, {name: tenant.plan for name, tenant in self.tenancy.tenants.items()}

@@ -22,7 +22,6 @@ from apportion.core.messages import (
     Outcome,
     Refused,
     ReportAck,
-    Return,
     Rules,
     Slices,
     Tick,
@@ -39,8 +38,9 @@ from apportion.edge.holdings import Holdings
 from apportion.edge.kept import Kept
 from apportion.edge.lanes import Lanes
 from apportion.edge.part import Part
-from apportion.edge.reporting import LATEST_NS, Reports, columns, encode
+from apportion.edge.reporting import LATEST_NS, Reports, encode
 from apportion.edge.requests import Requests
+from apportion.edge.returning import Returns, probe_in_ns
 from apportion.edge.ruling import Load, Ruling
 from apportion.edge.shadows import Shadows
 from apportion.edge.ticket import Ticket
@@ -63,6 +63,7 @@ class Agent:
         self._heard_ns = 0
         self._epoch: int | None = None
         self._holdings = Holdings(self.clock)
+        self._returns = Returns(self._holdings)
         self._crossings = Lanes()
         self._reports = Reports()
         self.fallbacks = Fallbacks(self.clock, self._holdings, self._reports)
@@ -111,6 +112,11 @@ class Agent:
     def holdings(self) -> int:
         """How many quotas are known here now."""
         return len(self._holdings)
+
+    @property
+    def reports_given_up(self) -> int:
+        """Reports that the region did not acknowledge in time: their units stay counted as spent there."""
+        return self._reports.given_up
 
     # --- requests
 
@@ -181,6 +187,8 @@ class Agent:
             commands += [*self._lost(now_ns), Reconnect("nothing heard for 1.5 s")]
         if self._attached and epoch is not None:
             commands += self._report(epoch, now_ns)
+            early = self._returns.early(epoch, self._stream, self.clock.start_ns(epoch), now_ns)
+            commands += [Send(each) for each in early]
             if (acknowledgement := self._ruling.acknowledgement()) is not None:
                 commands.append(Send(acknowledgement))
             for acquire in self._crossings.depart(self._stream, self.clock.left_ns(now_ns), now_ns):
@@ -191,6 +199,8 @@ class Agent:
     def wake_ns(self, now_ns: int) -> int:
         """When `step` must be called again at the latest, even if nothing happens."""
         wake = now_ns + 100_000_000
+        if self._attached and self._epoch is not None:
+            wake = min(wake, self._returns.wake_ns(self._epoch, self.clock.start_ns(self._epoch), now_ns))
         for ticket in self._crossings.tickets():
             wake = min(wake, ticket.deadline_ns)
             if ticket.not_before_ns > now_ns:  # else it left with the last step, or waits for the crossing under way
@@ -203,24 +213,17 @@ class Agent:
         commands: list[Command] = [self._unavailable(ticket, now_ns) for ticket in list(self._crossings.tickets())]
         if not self._attached or epoch is None:
             return commands
-        by_quota = {holding.quota: holding for holding in self._holdings if self._returns(holding)}
-        for label, units in self._holdings.surrender(epoch).items():
-            given = [(by_quota[quota], each) for quota, each in units.items() if each and quota in by_quota]
-            if given:
-                commands.append(Send(Return(label, *columns(given))))
+        commands += [Send(each) for each in self._returns.leaving(epoch, self._stream, now_ns)]
         self._reports.close(epoch)
         commands += [Send(encode(pending, self._stream)) for pending in self._reports.to_send(now_ns)]
         self._attached = False
         return [*commands, Send(Leave())]
 
-    def _returns(self, holding: Holding) -> bool:
-        """Whether what is left of it is of use to the region: it has a pool of the quota, and knows it by our name."""
-        return holding.rule.divided and holding.stream == self._stream
-
     def _connected(self, now_ns: int) -> list[Command]:
         self._stream += 1
         self._heard_ns = now_ns
         self._holdings.new_stream()
+        self._returns.new_stream()
         self._reports.new_stream()
         self._ruling.new_stream()
         return [Send(Hello(self.edge, self.location, self.incarnation, self.clock.known or 0, self._ruling.version))]
@@ -271,7 +274,9 @@ class Agent:
         former = self.clock.provisional_epoch(now_ns)
         self.clock.observe(tick.epoch, tick.left_ns, now_ns)
         if former is not None:
-            self._reports.relabel((self.clock.known or former) - former)
+            shift = (self.clock.known or former) - former
+            self._reports.relabel(shift)
+            self._holdings.relabel(shift)
         self.fallbacks.hear(now_ns)
         self._roll(now_ns)
 
@@ -281,7 +286,7 @@ class Agent:
             self._epoch = epoch
             self._ruling.reach(epoch)
             self._reports.started(epoch)
-            self._holdings.forget_idle(min(epoch, self._reports.oldest_epoch() or epoch), now_ns)
+            self._holdings.forget_idle(epoch, now_ns)
         return epoch
 
     # --- crossings
@@ -290,10 +295,11 @@ class Agent:
         sent_ns = self._crossings.sent_ns(message) or now_ns
         commands: list[Command] = []
         asked: dict[int, Holding] = {}
+        probe_ns = now_ns + probe_in_ns(self.clock.left_ns(now_ns))
         for part, member in self._crossings.told(message):
             asked[part.held.id] = part.held
             if part.held.rule is part.application.rule:  # else it was asked by rules that are no longer in force
-                part.held.learn(member, part.application.cost, sent_ns, now_ns)
+                part.held.learn(member, part.application.cost, sent_ns, now_ns, probe_ns)
         for ticket, group, after in self._crossings.arrive(message):
             outcome = unanswered(group)
             if after is None and outcome is Outcome.NO_PLAN:
@@ -310,10 +316,10 @@ class Agent:
 
     def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, now_ns: int) -> Settled | Shadowed:
         """The region decided: commit, or release what was reserved here."""
-        charged = after is not None and not ticket.peek
+        charged, left_ns = after is not None and not ticket.peek, self.clock.left_ns(now_ns)
         for part, member in zip(ticket.crossing, group.members, strict=True):
             cost = part.application.cost
-            part.verdict = say.from_region(part, member, after, charged)
+            part.verdict = say.from_region(part, member, after, charged, left_ns)
             if charged and cost and not member.store:
                 self._reports.spend(part.held, member.epoch, cost)
         return self._settle(ticket, now_ns)

@@ -6,7 +6,8 @@ Knows no wire. Which rules a descriptor meets is `core.match`'s business, decidi
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import count
 
 import structlog
@@ -71,6 +72,22 @@ def find_matcher(decider: Decider, domain: str) -> Matcher:
     if not domain:
         raise InputError(f"domain is empty and there are several; name one of {listed}")
     raise NotFoundError(f"there is no domain {domain[:100]!r}; the rules have {listed}")
+
+
+def unknown_measure(matcher: Matcher, descriptors: Sequence[Descriptor]) -> str | None:
+    """What is wrong with the measures that a request names costs of: that no rule counts one. None: nothing.
+
+    A misspelt measure would cost its rule's default instead, unseen.
+    """
+    for descriptor in descriptors:
+        for measure in descriptor.cost if isinstance(descriptor.cost, Mapping) else ():
+            if measure not in matcher.measures:
+                known = sorted(matcher.measures)
+                near = get_close_matches(measure, known, n=1)
+                listed = ", ".join(map(repr, known[:SHOWN_MAX])) + (" ..." if len(known) > SHOWN_MAX else "")
+                hint = f"did you mean {near[0]!r}?" if near else f"the rules count {listed}"
+                return f"names the measure {measure!r}, which no rule of the domain counts; {hint}"
+    return None
 
 
 def start(

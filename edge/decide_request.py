@@ -2,6 +2,7 @@
 
 Either `{"domain": "api", "dimensions": {"tenant": "contoso"}, "cost": 3, "peek": false}`, of which only `dimensions`
 must be there, or in its place several: `"descriptors": [{"dimensions": {"tenant": "contoso"}, "cost": 3}, ...]`.
+A cost is a number of requests, or units by measure: `{"requests": 1, "tokens": 350}`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from apportion.core.errors import InputError
 from apportion.core.plans import shown_value
-from apportion.core.request import COST_MAX, Descriptor
+from apportion.core.request import COST_MAX, MEASURE_NAME_MAX, MEASURES_MAX, Cost, Descriptor
 from apportion.edge.asking import DESCRIPTORS_MAX, DIMENSIONS_MAX
 
 _FIELDS = ("domain", "dimensions", "descriptors", "cost", "peek")
@@ -104,7 +105,7 @@ def _object(value: object, path: str, known: tuple[str, ...]) -> Mapping[str, An
     return value
 
 
-def _descriptors(value: object, cost: int | None) -> tuple[Descriptor, ...]:
+def _descriptors(value: object, cost: Cost) -> tuple[Descriptor, ...]:
     """The descriptors; `cost` is what one costs that does not say so itself."""
     if not isinstance(value, list):
         raise FieldError("descriptors", f"is {_kind(value)}; a list of objects with dimensions is meant")
@@ -130,13 +131,24 @@ def _dimensions(value: object, path: str) -> dict[str, str]:
     return {_text(name, path): _text(each, f"{path}.{name[:100]}") for name, each in value.items()}
 
 
-def _cost(holder: Mapping[str, Any], path: str) -> int | None:
+def _cost(holder: Mapping[str, Any], path: str) -> Cost:
     value = holder.get("cost")
     if value is None:
         return None
     path = _join(path, "cost")
+    if not isinstance(value, dict):
+        return _units(value, path, "a whole number of units is meant, an object of them by measure, or none at all")
+    if len(value) > MEASURES_MAX:
+        raise FieldError(path, f"names {len(value)} measures, the most is {MEASURES_MAX}")
+    for measure in value:
+        if not 0 < len(_text(measure, path)) <= MEASURE_NAME_MAX:
+            raise FieldError(path, f"has a measure whose name is not of 1 to {MEASURE_NAME_MAX} characters")
+    return {name: _units(units, f"{path}.{name}", "a whole number of units is meant") for name, units in value.items()}
+
+
+def _units(value: object, path: str, meant: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise FieldError(path, f"is {_kind(value)}; a whole number of units is meant, or none for each rule's default")
+        raise FieldError(path, f"is {_kind(value)}; {meant}")
     if not 0 <= value <= COST_MAX:
         raise FieldError(path, f"is from 0 to {COST_MAX}, got {shown_value(value)}")
     return value

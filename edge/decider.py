@@ -40,6 +40,8 @@ class Gauges:
     crossings: int | None = None
     tickets_waiting: int | None = None
     epoch_error_ns: int | None = None
+    reports_given_up: int | None = None
+    rules_version: int | None = None
     stages: dict[tuple[str, str, str, bool], int] | None = None
     """Answers that stages of `when_unavailable` gave: domain, rule, stage, whether the request passed the rule."""
 

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-import grpc.aio
 from envoy.service.ratelimit.v3 import rls_pb2_grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from apportion.edge import limiter_service, rls
-from apportion.edge.asking import MESSAGE_BYTES_MAX
 from apportion.edge.decider import Decider
-from apportion.guarding import Guarded
+from apportion.edge.grpc_methods import Methods
+from apportion.edge.grpc_server import GrpcServer
 from apportion.health import Checks
-from apportion.listening import listen
 from apportion.proto.v1 import limiter_pb2_grpc
 
 SERVICES = (rls.SERVICE, limiter_service.SERVICE)
 
 
 class Doors:
-    """Open doors. `address` is the one really bound, with the port that was taken for port 0."""
+    """An edge's doors over gRPC."""
 
-    def __init__(self, address: str, server: grpc.aio.Server, checks: Checks) -> None:
-        self.address = address
+    def __init__(self, server: GrpcServer, checks: Checks) -> None:
         self._server = server
         self._checks = checks
+
+    @property
+    def address(self) -> str:
+        """The address really bound, with the port that was taken for port 0."""
+        return self._server.address
+
+    async def open(self, address: str) -> None:
+        """Listen there."""
+        await self._server.open(address)
 
     async def set_serving(self, serving: bool) -> None:
         """What health says from now on; call it when the decider becomes ready, and when it is no longer."""
@@ -37,27 +43,25 @@ class Doors:
     async def close(self, grace_s: float) -> None:
         """Say "not serving", take no new requests, and give those under way up to `grace_s` seconds."""
         await self._checks.end()
-        await self._server.stop(grace_s)
+        await self._server.close(grace_s)
 
 
 async def open_doors(address: str, decider: Decider) -> Doors:
     """Listen on `address`, HOST:PORT or unix:PATH. InputError when it cannot be had."""
-    checks = Checks()
-
-    def register(server: grpc.aio.Server) -> None:
-        guarded: Any = Guarded(server)
-        rls_pb2_grpc.add_RateLimitServiceServicer_to_server(rls.EnvoyRateLimit(decider), guarded)
-        limiter_pb2_grpc.add_LimiterServicer_to_server(limiter_service.LimiterService(decider), guarded)
-        health_pb2_grpc.add_HealthServicer_to_server(checks, guarded)
-        names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        add_reflection: Any = reflection_pb2_grpc.add_ServerReflectionServicer_to_server  # its stubs have no types
-        add_reflection(reflection.aio.ReflectionServicer(names), guarded)
+    checks, methods = Checks(), Methods()
+    offered: Any = methods
+    rls_pb2_grpc.add_RateLimitServiceServicer_to_server(rls.EnvoyRateLimit(decider), offered)
+    limiter_pb2_grpc.add_LimiterServicer_to_server(limiter_service.LimiterService(decider), offered)
+    health_pb2_grpc.add_HealthServicer_to_server(checks, offered)
+    names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    add_reflection: Any = reflection_pb2_grpc.add_ServerReflectionServicer_to_server  # its stubs have no types
+    add_reflection(reflection.aio.ReflectionServicer(names), offered)
 
     # Health says SERVING of "" from the start on unless told otherwise, so it is told before anybody can ask.
     unready = health_pb2.HealthCheckResponse.NOT_SERVING
     for service in ("", *SERVICES):
         await checks.set(service, unready)
-    server, bound = await listen(address, register, message_bytes_max=MESSAGE_BYTES_MAX)
-    doors = Doors(bound, server, checks)
+    doors = Doors(GrpcServer(methods), checks)
     await doors.set_serving(decider.ready)
+    await doors.open(address)
     return doors

@@ -128,6 +128,8 @@ class Edge:
             crossings=self._crossings,
             tickets_waiting=len(self._futures),
             epoch_error_ns=self.agent.clock.error_ns(),
+            reports_given_up=self.agent.reports_given_up,
+            rules_version=self.agent.rules.version if self.agent.rules is not None else None,
             stages=dict(self.agent.fallbacks.counts),
         )
 

@@ -7,19 +7,45 @@ region would refuse too: a backlog drains with time and nothing else (design 4.1
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 
 from apportion.core.bucket import retry_after_ns
-from apportion.core.budget import Budget
+from apportion.core.budget import DEPTH_MIN, Budget, comes_in_ns
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import MemberAnswer, Outcome, Quota
 from apportion.core.rule import Rule
-from apportion.edge.thresholds import threshold_of
+from apportion.edge.thresholds import Passing, threshold_of
 
 HOLD_NS = 20_000_000
 """A refusal by the region holds at least this long at the edge, or every request in overload would cross."""
 
+NEWS_NS = 50_000_000
+"""What the region said of its room counts for so long; above a threshold one request asks it anew where it is older."""
+
+BORDER_NS = 100_000_000
+"""A caller told to wait until so shortly before a label's end may come after it: the way there and back."""
+
 WINDOW_NS = 50_000_000
 """Demand of the last 50 ms is asked for ahead with what waits (design 4.1)."""
+
+
+class Ids:
+    """Small numbers for holdings, each used again once nothing has it any more."""
+
+    def __init__(self) -> None:
+        self._free: list[int] = []
+        self._fresh = 0
+
+    def take(self) -> int:
+        """A number that no holding has."""
+        if self._free:
+            return self._free.pop()
+        self._fresh += 1
+        return self._fresh - 1
+
+    def give_back(self, identity: int) -> None:
+        """Its holding is no more."""
+        self._free.append(identity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +58,15 @@ class Taken:
 
 
 class Holding:
-    """One quota at one edge. `id` names it on outgoing streams, `stream` the last stream it was declared on."""
+    """One quota at one edge. `id` names it on outgoing streams, `stream` the last stream it was declared on; `used` is
+    the last epoch in which it was asked for, `looked_at` the last in which it was used or found not to be idle.
+
+    A holding that is forgotten lives on in the reports that name it, and its id with it: that must not name another one
+    before they have been sent.
+    """
 
     __slots__ = (
+        "_ids",
         "_window_now",
         "_window_ns",
         "_window_past",
@@ -50,8 +82,9 @@ class Holding:
         "hold_told_ns",
         "hold_until_ns",
         "id",
-        "key",
         "limit",
+        "looked_at",
+        "probed_ns",
         "quota",
         "rule",
         "stream",
@@ -59,15 +92,16 @@ class Holding:
         "used",
     )
 
-    def __init__(self, identity: int, rule: Rule, limit: RateLimit, key: tuple[str, ...], quota: Quota) -> None:
-        self.id = identity
+    def __init__(self, ids: Ids, rule: Rule, limit: RateLimit, quota: Quota) -> None:
+        self._ids = ids
+        self.id = ids.take()
         self.stream = 0
         self.rule = rule
         self.limit = limit
-        self.key = key
         self.quota = quota
         self.threshold = threshold_of(rule, limit)
-        self.used = 0
+        self.probed_ns = 0
+        self.used = self.looked_at = 0
         self.budget: Budget | None = None
         self.borrowed = 0
         self.borrowed_epoch = 0
@@ -82,6 +116,9 @@ class Holding:
         self._window_ns = 0
         self._window_now = 0
         self._window_past = 0
+
+    def __del__(self) -> None:
+        self._ids.give_back(self.id)
 
     def change(self, rule: Rule, limit: RateLimit) -> None:
         """Other rules are in force. What is held stays held; what the region said of the former limit is void."""
@@ -106,6 +143,14 @@ class Holding:
             quota_units = self.limit.units_in_epoch(epoch)
             self.budget.begin(epoch, units, self.limit.burst, quota_units, began_ns)
 
+    def can_take(self, cost: int, epoch: int, now_ns: int) -> bool:
+        """Whether `cost` units, at least one, are in hand in `epoch`. A slice that is as large as the cost lets its
+        level reach it: the pool may never have as much.
+        """
+        if cost > DEPTH_MIN and self.budget is not None and self.budget.epoch == epoch:
+            self.budget.deepen(cost)
+        return self.in_hand(epoch, now_ns) >= max(cost, 1)
+
     def in_hand(self, epoch: int, now_ns: int) -> int:
         """Whole units that could be taken at once in `epoch`: of the slice or borrowed ahead, whichever is more; of a
         rule with a threshold, what it leaves.
@@ -121,7 +166,9 @@ class Holding:
         """Take `cost` units of `epoch`; None when neither the slice nor what was borrowed has them."""
         if self.threshold is not None:
             if not self.threshold.admits(cost, epoch, now_ns):
-                return None
+                if not self._has_room(cost, now_ns):
+                    return None
+                self.probed_ns = now_ns
             self.threshold.take(cost, epoch, now_ns)
             return Taken(epoch, cost, borrowed=False)
         if self.budget is not None and self.budget.epoch == epoch and self.budget.available(now_ns) >= cost:
@@ -154,16 +201,29 @@ class Holding:
         elif epoch > self.borrowed_epoch:
             self.borrowed_epoch, self.borrowed = epoch, units
 
+    def surplus(self, elapsed_ns: int) -> int:
+        """Unspent units of the slice beyond 1.5 times what it will have been used by the end of its epoch, if use goes
+        on as in the `elapsed_ns` since its start. Use, not demand: what no request here can be served from, because
+        each costs more than the slice, is of use elsewhere.
+        """
+        assert self.budget is not None and elapsed_ns > 0
+        used = self.budget.part - self.budget.units
+        # A few requests say little of the rate: one more root of them than there were is as likely.
+        projected = (used + isqrt(used)) * EPOCH_NS // elapsed_ns
+        return max(0, min(self.budget.units, self.budget.part - projected * 3 // 2))
+
     # --- degraded answers
 
     def room(self, epoch: int, share: int) -> int:
         """Units of `epoch` that may still be spent without anybody's leave, where the edge may spend `share` of it in
-        all: what it spends of a slice of the epoch counts against the share, and the other way round.
+        all: what it spends of a slice of the epoch counts against the share, and the other way round. What it returned
+        of the slice others may have spent.
         """
         part = spent = 0
         if self.budget is not None and self.budget.epoch == epoch:
             part = self.budget.part
             spent = max(part - self.budget.units, 0)
+            share -= self.budget.given_up
         return max(max(part, share) - spent - (self.beyond if self.beyond_epoch == epoch else 0), 0)
 
     def spend_beyond(self, cost: int, epoch: int) -> int:
@@ -177,10 +237,19 @@ class Holding:
         self.beyond += cost - covered
         return cost - covered
 
+    def relabel(self, shift: int) -> None:
+        """Labels so far are called `shift` later: what was spent of them stays spent. No slice was held by then."""
+        self.used += shift
+        self.looked_at += shift
+        self.beyond_epoch += shift
+        if self.threshold is not None:
+            self.threshold.relabel(shift)
+
     # --- what the region said
 
-    def refusal_ns(self, cost: int, now_ns: int) -> int | None:
+    def refusal_ns(self, cost: int, left_ns: int, now_ns: int) -> int | None:
         """Nanoseconds to wait where the region cannot admit `cost` yet, by what it said last; None: it might, so ask.
+        `left_ns` of the epoch are left.
 
         It is refused here only until it can have become possible at the earliest. The wait ends when it is possible for
         sure: the region's state is as old as the answer at most, but may be as old as the question.
@@ -188,15 +257,42 @@ class Holding:
         wait = 0
         if cost >= self.hold_cost and self.hold_until_ns > now_ns:
             wait = self.hold_told_ns - now_ns
-        if self.backlog is not None:
+            if self.rule.divided and cost > self.hold_cost:  # the region spoke of less than is asked now
+                wait = max(wait, left_ns)
+            wait = self.told_ns(wait, cost, left_ns)
+        if self.backlog is not None and not self.rule.divided:  # else a label may be spent before its bucket is
             until_fits = retry_after_ns(self.limit, self.backlog, cost)
             if until_fits is not None and self.backlog_ns + until_fits > now_ns:
                 wait = max(wait, self.backlog_told_ns + until_fits - now_ns)
         return wait if wait > 0 else None
 
-    def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int) -> None:
+    def told_ns(self, wait: int, cost: int, left_ns: int) -> int:
+        """What a caller is told for whose `cost` the region said `wait`; `left_ns` of the epoch are left. Where it ends
+        at the end of a divided quota's label it is told when the next one has the cost, for that is divided anew.
+        """
+        if not self.rule.divided or wait + BORDER_NS < left_ns:
+            return wait
+        return max(wait, left_ns + comes_in_ns(self.limit, cost))
+
+    def passes(self, cost: int, epoch: int, now_ns: int) -> bool:
+        """Whether a request may cross: below the threshold of an `edge+region` rule, or above it with good reason."""
+        return self.threshold is None or self.threshold.admits(cost, epoch, now_ns) or self._has_room(cost, now_ns)
+
+    def _has_room(self, cost: int, now_ns: int) -> bool:
+        """The threshold protects a region in overload. Where the region has just said that at least half of its bucket
+        is free there is none, wherever demand has moved; where it said nothing lately, one request asks.
+        """
+        if not isinstance(self.threshold, Passing) or not self.threshold.possible(cost):
+            return False
+        if self.backlog is not None and now_ns - self.backlog_told_ns < NEWS_NS:
+            remaining = self.region_remaining(now_ns)
+            return remaining is not None and remaining >= max(cost, self.limit.burst // 2)
+        return now_ns - self.probed_ns >= NEWS_NS
+
+    def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int, probe_ns: int | None = None) -> None:
         """Take the region's answer. `asked_ns`: when it was asked; the state is not older than that, so what it rules
-        out is counted from there and never ends later than at the region.
+        out is counted from there and never ends later than at the region. `probe_ns`: when a pool that was spent may
+        have been returned something, so that it is worth asking, whatever callers are told; None: not before that.
         """
         if member.backlog is not None:
             self.backlog, self.backlog_ns, self.backlog_told_ns = member.backlog, asked_ns, now_ns
@@ -206,7 +302,10 @@ class Holding:
         if now_ns >= self.hold_until_ns or cost <= self.hold_cost:
             wait = member.wait_ns or 0
             self.hold_cost = cost
-            self.hold_until_ns = max((asked_ns if member.store else now_ns) + wait, now_ns + HOLD_NS)
+            until_ns = (asked_ns if member.store else now_ns) + wait
+            if not member.store and probe_ns is not None:
+                until_ns = min(until_ns, probe_ns)
+            self.hold_until_ns = max(until_ns, now_ns + HOLD_NS)
             self.hold_told_ns = now_ns + max(wait, HOLD_NS)
 
     def region_remaining(self, now_ns: int) -> int | None:

@@ -4,15 +4,15 @@ Pure.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from itertools import count
 
 from apportion.core.epoch import EpochClock
 from apportion.core.key import encode_key
 from apportion.core.limit import RateLimit
 from apportion.core.messages import Quota, QuotaName, Slices
 from apportion.core.request import Application
-from apportion.edge.holding import Holding
+from apportion.edge.holding import Holding, Ids
 
 HOLDINGS_MAX = 200_000
 """Quotas known at once, about 1 KiB each; a further key is refused (KEYS_FULL) until idle ones are forgotten."""
@@ -23,47 +23,61 @@ IDLE_EPOCHS = 10
 SLICES_KEPT = 3
 """Plans kept: of the present epoch and the next; one more for a plan that overtakes the edge's clock."""
 
-Key = tuple[str, str, tuple[str, ...]]
+KEY_CHARACTERS_MAX = 256
+"""Longer values than these together are filed as the wire has them, digested: callers choose them."""
+
+Key = tuple[str, str, tuple[str, ...] | bytes]
 
 
 class Holdings:
-    """Holdings by domain, rule name and key values."""
+    """Holdings by domain, rule name and key values, in the order in which they were looked at."""
 
     def __init__(self, clock: EpochClock) -> None:
         self._clock = clock
-        self._by_key: dict[Key, Holding] = {}
-        self._used: dict[int, list[Key]] = {}
-        self._free: list[int] = []
-        self._ids = count()
+        self._by_key: OrderedDict[Key, Holding] = OrderedDict()
+        self._ids = Ids()
+        self._by_quota: dict[Quota, Holding] = {}  # of divided rules
         self._slices: dict[int, dict[Quota, int]] = {}
+        self._kept: dict[int, frozenset[Quota]] = {}  # of slices that came by the present stream: not returned early
         self._names: dict[int, Quota] = {}
         self._shadows = 0  # holdings of shadow rules, which take no room from others
 
     def find(self, application: Application, limit: RateLimit, epoch: int) -> Holding | None:
         """The holding that `application` needs, with the slice of `epoch` begun; None when there is no room for it."""
         rule = application.rule
-        key = (rule.domain, rule.name, application.key)
+        key: Key = (rule.domain, rule.name, application.key)
         holding = self._by_key.get(key)
+        if holding is None and sum(map(len, application.key)) > KEY_CHARACTERS_MAX:
+            key = (rule.domain, rule.name, encode_key(application.key))
+            holding = self._by_key.get(key)
         if holding is None:
             if (self._shadows if rule.shadow else len(self._by_key) - self._shadows) >= HOLDINGS_MAX:
                 return None
             self._shadows += rule.shadow
-            identity = self._free.pop() if self._free else next(self._ids)
             quota = Quota(rule.domain, rule.name, encode_key(application.key))
-            holding = self._by_key[key] = Holding(identity, rule, limit, application.key, quota)
+            holding = self._by_key[key] = Holding(self._ids, rule, limit, quota)
+            self._index(holding)
         elif holding.rule is not rule:
             self._shadows += rule.shadow - holding.rule.shadow
             holding.change(rule, limit)
+            self._index(holding)
         if holding.used != epoch:
-            holding.used = epoch
-            self._used.setdefault(epoch, []).append(key)
+            holding.used = holding.looked_at = epoch
+            self._by_key.move_to_end(key)
             if rule.planned and epoch in self._slices:
                 self._begin(holding, epoch)
         return holding
 
+    def _index(self, holding: Holding) -> None:
+        if holding.rule.divided:
+            self._by_quota[holding.quota] = holding
+        else:
+            self._by_quota.pop(holding.quota, None)
+
     def new_stream(self) -> None:
-        """A fresh stream: the region has declared nothing on it yet."""
+        """A fresh stream: the region has declared nothing on it yet, and no slice came by it."""
         self._names.clear()
+        self._kept.clear()
 
     def receive(self, slices: Slices, epoch: int) -> None:
         """Take this edge's column of a plan; the first for an epoch wins, one for an epoch that has begun fills in what
@@ -74,13 +88,20 @@ class Holdings:
             return
         quotas = (self._names.get(identity) for identity in slices.ids.tolist())
         pairs = zip(quotas, slices.units.tolist(), strict=True)
-        self._slices[slices.epoch] = {quota: units for quota, units in pairs if quota is not None}
+        column = {quota: units for quota, units in pairs if quota is not None}
+        self._slices[slices.epoch] = column
+        # How a slice that came late is used says nothing yet.
+        kept = column if slices.epoch == epoch else map(self._names.get, slices.kept.tolist())
+        self._kept[slices.epoch] = frozenset(quota for quota in kept if quota is not None)
         for old in sorted(self._slices)[:-SLICES_KEPT]:
             del self._slices[old]
+            self._kept.pop(old, None)
         if slices.epoch == epoch:
-            for key in self._used.get(epoch, ()):
-                if self._by_key[key].rule.planned:
-                    self._begin(self._by_key[key], epoch)
+            for holding in reversed(self._by_key.values()):
+                if holding.looked_at < epoch:
+                    break
+                if holding.used == epoch and holding.rule.planned:
+                    self._begin(holding, epoch)
 
     def _begin(self, holding: Holding, epoch: int) -> None:
         holding.begin(epoch, self._slices[epoch].get(holding.quota), self._clock.start_ns(epoch))
@@ -101,31 +122,50 @@ class Holdings:
         """
         self._slices = {0: slices}
 
-    def surrender(self, epoch: int) -> dict[int, dict[Quota, int]]:
-        """Give up every unspent unit of slices of `epoch` and later; returns them by epoch and quota."""
-        given: dict[int, dict[Quota, int]] = {}
-        for each, slices in self._slices.items():
-            if each >= epoch:
-                given[each] = dict(slices)
+    def relabel(self, shift: int) -> None:
+        """Every epoch so far was counted by this edge alone: `shift` later is what the region calls it."""
         for holding in self._by_key.values():
-            if holding.budget is not None and holding.budget.epoch == epoch and epoch in given:
-                given[epoch][holding.quota] = holding.budget.surrender(0)
-        self._slices = {each: {} for each in given}
-        return given
+            holding.relabel(shift)
+
+    def sliced_epochs(self, epoch: int) -> list[int]:
+        """Epochs from `epoch` on of which slices are here, in order."""
+        return sorted(each for each in self._slices if each >= epoch)
+
+    def sliced(self, epoch: int, early: bool) -> Iterator[Holding]:
+        """Holdings with a slice of `epoch`, the present one or later, that came by the present stream, begun where the
+        epoch has; `early`: but those whose slices are kept.
+        """
+        kept = self._kept.get(epoch)
+        if kept is None:
+            return
+        for quota in self._slices[epoch]:
+            holding = self._by_quota.get(quota)
+            if holding is None or (early and quota in kept):
+                continue
+            self._begin(holding, epoch)
+            if holding.budget is not None:
+                yield holding
+
+    def disown(self, now_ns: int) -> None:
+        """Nothing of slices that came may be spent any more."""
+        self._slices = {each: {} for each in self._slices}
+        for holding in self._by_key.values():
+            if holding.budget is not None:
+                holding.budget.give_up(holding.budget.units, now_ns)
 
     def forget_idle(self, epoch: int, now_ns: int) -> None:
-        """Forget what has not been used for IDLE_EPOCHS; costs as much as was used in the epoch that is judged."""
-        for old in [old for old in self._used if old <= epoch - IDLE_EPOCHS]:
-            for key in self._used.pop(old):
-                holding = self._by_key.get(key)
-                if holding is None or holding.used > old:
-                    continue
-                if holding.idle(epoch, now_ns):
-                    del self._by_key[key]
-                    self._shadows -= holding.rule.shadow
-                    self._free.append(holding.id)
-                else:
-                    self._used.setdefault(epoch, []).append(key)
+        """Forget what has not been used for IDLE_EPOCHS; costs as much as was used in the epochs that are judged."""
+        while self._by_key:
+            key, holding = next(iter(self._by_key.items()))
+            if holding.looked_at > epoch - IDLE_EPOCHS:
+                break
+            if holding.idle(epoch, now_ns):
+                del self._by_key[key]
+                self._by_quota.pop(holding.quota, None)
+                self._shadows -= holding.rule.shadow
+            else:
+                holding.looked_at = epoch
+                self._by_key.move_to_end(key)
 
     def __iter__(self) -> Iterator[Holding]:
         return iter(self._by_key.values())

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 import structlog
 from aiohttp import web
 
-from apportion.edge.asking import ask, decision_ids, find_matcher, start
+from apportion.edge.asking import ask, decision_ids, find_matcher, start, unknown_measure
 from apportion.edge.check_request import CheckMapping
-from apportion.edge.decide_request import read_question
+from apportion.edge.decide_request import FieldError, read_question
 from apportion.edge.decider import Decider
 from apportion.edge.http_answer import INTERNAL_ERROR, SERVER, check_answer, error_answer, json_answer, refusal
 from apportion.edge.http_server import BODY_BYTES_MAX, BoundedServer
@@ -105,6 +105,9 @@ class HttpDoor:
             raw = await request.read()
         question = read_question(raw)
         matcher = find_matcher(self._decider, question.domain)
+        wrong = unknown_measure(matcher, question.descriptors)
+        if wrong is not None:
+            raise FieldError("cost", wrong)
         answer = start(self._decider, matcher, question.descriptors, whole=False, peek=question.peek)
         if isinstance(answer, Awaitable):
             answer = await answer

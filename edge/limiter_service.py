@@ -6,14 +6,22 @@ Translates and nothing else. A request's dimensions may be more than a rule name
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any
 
 from apportion.core.errors import InputError
 from apportion.core.match import Matcher
 from apportion.core.request import MEASURE_NAME_MAX, MEASURES_MAX, Cost, Descriptor
 from apportion.core.rule import REQUESTS
-from apportion.edge.asking import DESCRIPTORS_MAX, DIMENSIONS_MAX, Answer, decision_ids, find_matcher, start
+from apportion.edge.asking import (
+    DESCRIPTORS_MAX,
+    DIMENSIONS_MAX,
+    Answer,
+    decision_ids,
+    find_matcher,
+    start,
+    unknown_measure,
+)
 from apportion.edge.decider import Decider
 from apportion.edge.limiter_answer import to_response
 from apportion.proto.v1 import limiter_pb2, limiter_pb2_grpc
@@ -24,6 +32,7 @@ REQUESTS_MAX = 1_000
 """Requests of one DecideMany: a few milliseconds, during which no other request is answered."""
 
 Asked = tuple[Matcher, list[Descriptor]]
+Response = limiter_pb2.DecideResponse
 
 
 class LimiterService(limiter_pb2_grpc.LimiterServicer):
@@ -33,13 +42,13 @@ class LimiterService(limiter_pb2_grpc.LimiterServicer):
         self._decider = decider
         self._next_id = decision_ids()
 
-    async def Decide(self, request: limiter_pb2.DecideRequest, context: Any) -> limiter_pb2.DecideResponse:
+    def Decide(self, request: limiter_pb2.DecideRequest, context: Any) -> Response | Awaitable[Response]:
         """Decide one request."""
-        return (await self._answer([self._read(request, "")], peek=False))[0]
+        return self._one(request, peek=False)
 
-    async def Peek(self, request: limiter_pb2.DecideRequest, context: Any) -> limiter_pb2.DecideResponse:
+    def Peek(self, request: limiter_pb2.DecideRequest, context: Any) -> Response | Awaitable[Response]:
         """What would be answered now."""
-        return (await self._answer([self._read(request, "")], peek=True))[0]
+        return self._one(request, peek=True)
 
     async def DecideMany(self, request: limiter_pb2.DecideManyRequest, context: Any) -> limiter_pb2.DecideManyResponse:
         """Decide several, in order. All are read before the first is charged."""
@@ -47,16 +56,30 @@ class LimiterService(limiter_pb2_grpc.LimiterServicer):
         if not 1 <= count <= REQUESTS_MAX:
             raise InputError(f"requests has {count} entries; it takes 1 to {REQUESTS_MAX}, send more in further calls")
         asked = [self._read(each, f"requests[{index}].") for index, each in enumerate(request.requests)]
-        return limiter_pb2.DecideManyResponse(responses=await self._answer(asked, peek=False))
+        answers = await _all([self._start(each, peek=False) for each in asked])
+        return limiter_pb2.DecideManyResponse(responses=[self._tell(answer) for answer in answers])
+
+    def _one(self, request: limiter_pb2.DecideRequest, peek: bool) -> Response | Awaitable[Response]:
+        answer = self._start(self._read(request, ""), peek)
+        return self._tell(answer) if isinstance(answer, Answer) else self._later(answer)
+
+    async def _later(self, waiting: Awaitable[Answer]) -> Response:
+        return self._tell(await waiting)
 
     def _read(self, request: limiter_pb2.DecideRequest, path: str) -> Asked:
         descriptors = read_descriptors(request, path)
-        return find_matcher(self._decider, request.domain), descriptors
+        matcher = find_matcher(self._decider, request.domain)
+        wrong = unknown_measure(matcher, descriptors) if request.refuse_unknown_measures else None
+        if wrong is not None:
+            raise InputError(f"{path}cost {wrong}")
+        return matcher, descriptors
 
-    async def _answer(self, asked: list[Asked], peek: bool) -> list[limiter_pb2.DecideResponse]:
-        started = [start(self._decider, matcher, descriptors, whole=False, peek=peek) for matcher, descriptors in asked]
-        answers = await _all(started)
-        return [to_response(answer, self._next_id()) for answer in answers]
+    def _start(self, asked: Asked, peek: bool) -> Answer | Coroutine[None, None, Answer]:
+        matcher, descriptors = asked
+        return start(self._decider, matcher, descriptors, whole=False, peek=peek)
+
+    def _tell(self, answer: Answer) -> Response:
+        return to_response(answer, self._next_id())
 
 
 async def _all(started: list[Answer | Coroutine[None, None, Answer]]) -> list[Answer]:

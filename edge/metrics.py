@@ -100,6 +100,12 @@ def _edge_metrics(gauges: Gauges) -> Iterator[Metric]:
         yield GaugeMetricFamily(
             "apportion_tickets_waiting", "Requests that wait for a crossing now.", value=gauges.tickets_waiting
         )
+    if gauges.reports_given_up is not None:
+        yield CounterMetricFamily(
+            "apportion_reports_given_up",
+            "Reports that no region took in time, or that were too much to keep: counted there as spent in full.",
+            value=gauges.reports_given_up,
+        )
     if gauges.stages is not None:
         answers = CounterMetricFamily(
             "apportion_stage_answers",
@@ -109,6 +115,10 @@ def _edge_metrics(gauges: Gauges) -> Iterator[Metric]:
         for (domain, rule, stage, passed), number in list(gauges.stages.items()):
             answers.add_metric((domain, rule, stage, "passed" if passed else "refused"), number)
         yield answers
+    if gauges.rules_version is not None:
+        yield GaugeMetricFamily(
+            "apportion_rules_version", "Version of the rules that the region sent last.", value=gauges.rules_version
+        )
     if gauges.epoch_error_ns is not None:
         yield GaugeMetricFamily(
             "apportion_epoch_mapping_error_seconds",

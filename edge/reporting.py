@@ -7,22 +7,39 @@ never acknowledged is counted by the region as spent in full.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from apportion.core.key import encode_key
 from apportion.core.limit import EPOCH_NS
-from apportion.core.messages import Ids, Report, Units
+from apportion.core.messages import Ids, Quota, Report, Units
+from apportion.core.request import Application
+from apportion.core.space_saving import Counted, SpaceSaving
 from apportion.edge.holding import Holding
-from apportion.edge.holdings import declare
+from apportion.edge.holdings import KEY_CHARACTERS_MAX, declare
+from apportion.edge.holdings import Key as RuleKey
 
 LATEST_NS = 300_000_000
 """A report leaves at most this long after its epoch's end, whatever still waits."""
 
 UNACKNOWLEDGED_MAX = 120
-"""Reports kept for a region that is away; an older one is given up, and its units stay counted as spent."""
+"""Reports kept that are not acknowledged; an older one is given up, and its units stay counted as spent."""
+
+PENDING_ROWS_MAX = 1_000_000
+"""Rows of all of them, about 150 bytes each: ten seconds of 50,000 quotas in use. The oldest reports are given up
+first, the latest never."""
+
+HEAVY_MAX = 20
+"""Quotas of which a report says that most was refused; `proto.wire_limits` has the same."""
+
+DEGRADED_RULES_MAX = 1_024
+"""Rules of which a report says how many answers were degraded; `proto.wire_limits` has the same."""
+
+HEAVY_COUNTERS = 256
+"""A quota with more than a 256th of what an epoch refused is sure to be among those counted."""
 
 SPENT_MAX = 500_000
 """Quotas times labels of spending not reported yet, about 200 bytes each; of more, the oldest labels are given up."""
@@ -45,19 +62,31 @@ class Pending:
     crossings: int
     degraded: int
     over_threshold: tuple[int, ...] = ()
+    most_refused: tuple[Counted[Quota], ...] = ()
+    degraded_rules: tuple[tuple[str, str, int], ...] = ()
     sent_ns: int | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(self.demand) + len(self.spent)
 
 
 class Reports:
-    """Counts demand and spending, closes epochs into reports, and says which to send."""
+    """Counts demand and spending, closes epochs into reports, and says which to send. `given_up`: reports, since the
+    start, that the region will never have.
+    """
 
     def __init__(self) -> None:
+        self.given_up = 0
         self._demand: dict[int, dict[Holding, int]] = {}
         self._over_threshold: dict[int, dict[Holding, int]] = {}
         self._spent: dict[tuple[Holding, int], int] = {}
         self._beyond: dict[tuple[Holding, int], int] = {}
+        self._refused: SpaceSaving[RuleKey] = SpaceSaving(HEAVY_COUNTERS)
         self._crossings = 0
         self._degraded = 0
+        self._degraded_rules: Counter[tuple[str, str]] = Counter()
         self._numbers = 0
         self._open: int | None = None
         self._pending: OrderedDict[int, Pending] = OrderedDict()
@@ -80,6 +109,15 @@ class Reports:
         rows = self._over_threshold.setdefault(max(epoch, self._open), {})
         rows[holding] = rows.get(holding, 0) + cost
 
+    def refuse(self, application: Application) -> None:
+        """Count what a rule refused, since the last report: also of a quota that nobody counts, as where it is 0."""
+        rule, cost = application.rule, application.cost
+        if rule.cost_max is not None and cost > rule.cost_max:
+            cost = max(rule.cost_max, 1)  # or one absurd cost would hide all others
+        long = sum(map(len, application.key)) > KEY_CHARACTERS_MAX
+        values = encode_key(application.key) if long else application.key
+        self._refused.add((rule.domain, rule.name, values), cost)
+
     def spend(self, holding: Holding, label: int, units: int, beyond: int = 0) -> None:
         """Count units spent under `label`, `beyond` of them covered by no slice or loan."""
         self._spent[holding, label] = self._spent.get((holding, label), 0) + units
@@ -90,9 +128,10 @@ class Reports:
         """Count one crossing."""
         self._crossings += 1
 
-    def degrade(self) -> None:
-        """Count one degraded answer."""
+    def degrade(self, rules: Iterable[tuple[str, str]]) -> None:
+        """Count one answer that was degraded in these rules, by domain and name."""
         self._degraded += 1
+        self._degraded_rules.update(rules)
 
     def started(self, epoch: int) -> None:
         """The edge's epoch is known to be `epoch`; nothing before the first will be reported. While the region is away,
@@ -138,12 +177,23 @@ class Reports:
             del self._spent[holding, label]
         self._numbers += 1
         rows = tuple(demand.items()), tuple(spent)
-        pending = Pending(self._numbers, epoch, *rows, self._crossings, self._degraded, above)
+        counts = self._crossings, self._degraded
+        degraded = tuple((*name, count) for name, count in self._degraded_rules.most_common(DEGRADED_RULES_MAX))
+        pending = Pending(self._numbers, epoch, *rows, *counts, above, _heaviest(self._refused), degraded)
         self._crossings = self._degraded = 0
+        self._degraded_rules.clear()
+        self._refused = SpaceSaving(HEAVY_COUNTERS)
         self._pending[pending.number] = pending
-        if len(self._pending) > UNACKNOWLEDGED_MAX:
-            self._pending.popitem(last=False)
         self._open = epoch + 1
+        self._give_up()
+
+    def _give_up(self) -> None:
+        """Let go of the oldest reports above what is kept; the latest stays."""
+        rows = sum(pending.rows for pending in self._pending.values())
+        while len(self._pending) > 1 and (len(self._pending) > UNACKNOWLEDGED_MAX or rows > PENDING_ROWS_MAX):
+            _, oldest = self._pending.popitem(last=False)
+            rows -= oldest.rows
+            self.given_up += 1
 
     def acknowledge(self, number: int) -> None:
         """The region has report `number`."""
@@ -165,10 +215,6 @@ class Reports:
         for pending in self._pending.values():
             pending.sent_ns = None
 
-    def oldest_epoch(self) -> int | None:
-        """The earliest epoch of a report not acknowledged."""
-        return next(iter(self._pending.values())).epoch if self._pending else None
-
 
 def encode(pending: Pending, stream: int) -> Report:
     """The report as it is sent on that stream, with the declarations that the stream still needs."""
@@ -188,6 +234,16 @@ def encode(pending: Pending, stream: int) -> Report:
         pending.degraded,
         np.array(beyond if any(beyond) else [], np.uint64),
         np.array(pending.over_threshold, np.uint64),
+        pending.most_refused,
+        pending.degraded_rules,
+    )
+
+
+def _heaviest(refused: SpaceSaving[RuleKey]) -> tuple[Counted[Quota], ...]:
+    return tuple(
+        Counted(Quota(domain, rule, key if isinstance(key, bytes) else encode_key(key)), counted.units, counted.error)
+        for counted in refused.heaviest(HEAVY_MAX)
+        for domain, rule, key in (counted.key,)
     )
 
 

@@ -66,15 +66,14 @@ class Requests:
                 part.verdict = say.passed(part.application, charged=not peek and part.application.cost > 0)
             elif part.verdict is None:
                 part.verdict = say.from_slice(part, epoch, left_ns, now_ns)
-        decision = Decision(True, tuple(part.verdict for part in parts if part.verdict is not None))
-        if any(part.fallen for part in parts):
-            self._reports.degrade()
-        return decision
+        self._count_degraded(parts)
+        return Decision(True, tuple(part.verdict for part in parts if part.verdict is not None))
 
     def refuse(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:
         """Release: at least one rule refused; what was reserved goes back."""
         assert any(part.refused for part in parts)
         self._count_demand(parts, peek, epoch)
+        self._count_refused(parts, peek)
         self._count_above(parts, peek, epoch)
         left_ns = self._clock.left_ns(now_ns)
         for part in parts:
@@ -84,10 +83,8 @@ class Requests:
                 part.held.put_back(part.taken)
             if part.verdict is None:
                 part.verdict = say.known(part, epoch, left_ns, now_ns)
-        decision = Decision(False, tuple(part.verdict for part in parts if part.verdict is not None))
-        if decision.degraded:
-            self._reports.degrade()
-        return decision
+        self._count_degraded(parts)
+        return Decision(False, tuple(part.verdict for part in parts if part.verdict is not None))
 
     def known(self, part: Part, epoch: int, now_ns: int) -> Verdict:
         """What is known here of a rule that is not asked."""
@@ -104,12 +101,12 @@ class Requests:
             return Part(application, None, say.refused(application, Reason.KEYS_FULL, say.UNAVAILABLE_RETRY_NS))
         if rule.divided:
             holding.offer(cost, now_ns)
-            if holding.in_hand(epoch, now_ns) >= max(cost, 1):
+            if holding.can_take(cost, epoch, now_ns):
                 return Part(application, holding)
         if rule.local:
             return self._check_alone(application, holding, epoch, now_ns)
-        wait = holding.refusal_ns(cost, now_ns) if cost else None
-        if wait is None and holding.threshold is not None and not holding.threshold.admits(cost, epoch, now_ns):
+        wait = holding.refusal_ns(cost, self._clock.left_ns(now_ns), now_ns) if cost else None
+        if wait is None and not holding.passes(cost, epoch, now_ns):
             part = self._check_alone(application, holding, epoch, now_ns)
             part.over_threshold = True
             return part
@@ -127,6 +124,18 @@ class Requests:
         wait = threshold.wait_ns(cost, epoch, self._clock.left_ns(now_ns), now_ns)
         remaining = threshold.room(epoch, now_ns)
         return Part(application, holding, say.refused(application, Reason.OVER_LIMIT, wait, remaining))
+
+    def _count_degraded(self, parts: Sequence[Part]) -> None:
+        """Which rules were answered without the authority."""
+        rules = [part.application.rule for part in parts if part.verdict is not None and part.verdict.degraded]
+        if enforced := [(rule.domain, rule.name) for rule in rules if not rule.shadow]:
+            self._reports.degrade(enforced)
+
+    def _count_refused(self, parts: Sequence[Part], peek: bool) -> None:
+        """What each rule refused, for whoever asks which keys are the heaviest."""
+        for part in parts:
+            if part.refused and not peek and part.application.cost and not part.application.rule.shadow:
+                self._reports.refuse(part.application)
 
     def _count_above(self, parts: Sequence[Part], peek: bool, epoch: int) -> None:
         """What a threshold alone refused: whether the region had room is for its own sum to say."""

@@ -5,6 +5,7 @@ Translates and nothing else; the answer's side is `rls_answer`.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any
 
 from envoy.service.ratelimit.v3 import rls_pb2, rls_pb2_grpc
@@ -12,7 +13,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from apportion.core.errors import InputError
 from apportion.core.request import Descriptor
-from apportion.edge.asking import DESCRIPTORS_MAX, DIMENSIONS_MAX, ask, decision_ids, find_matcher
+from apportion.edge.asking import DESCRIPTORS_MAX, DIMENSIONS_MAX, Answer, decision_ids, find_matcher, start
 from apportion.edge.decider import Decider
 from apportion.edge.rls_answer import AnswerWriter
 
@@ -30,14 +31,19 @@ class EnvoyRateLimit(rls_pb2_grpc.RateLimitServiceServicer):  # type: ignore[mis
         self._next_id = decision_ids()
         self._writer = AnswerWriter()
 
-    async def ShouldRateLimit(self, request: rls_pb2.RateLimitRequest, context: Any) -> bytes:
-        """A serialised RateLimitResponse. InputError names the field that is wrong."""
+    def ShouldRateLimit(self, request: rls_pb2.RateLimitRequest, context: Any) -> bytes | Awaitable[bytes]:
+        """A serialised RateLimitResponse, at once where nothing must cross. InputError names the wrong field."""
         if not request.domain:
             raise InputError("domain is empty; name the rules' `domain` in the rate limit filter's configuration")
         descriptors = read_descriptors(request)
         matcher = find_matcher(self._decider, request.domain)
-        answer = await ask(self._decider, matcher, descriptors, whole=True)
-        return self._writer.write(answer, self._next_id(), len(descriptors))
+        answer = start(self._decider, matcher, descriptors, whole=True)
+        if isinstance(answer, Answer):
+            return self._writer.write(answer, self._next_id(), len(descriptors))
+        return self._later(answer, len(descriptors))
+
+    async def _later(self, waiting: Awaitable[Answer], descriptors: int) -> bytes:
+        return self._writer.write(await waiting, self._next_id(), descriptors)
 
 
 def read_descriptors(request: rls_pb2.RateLimitRequest) -> list[Descriptor]:

@@ -37,6 +37,10 @@ class EachEdge:
             self.bucket.last = former.bucket.last * former.bucket.tick_ns // self.bucket.tick_ns
             self.label, self.spent = former.label, former.spent
 
+    def relabel(self, shift: int) -> None:
+        """The label is called `shift` later."""
+        self.label += shift
+
     def begin(self, epoch: int, part: int | None) -> None:
         """A plan has nothing to say here."""
 
@@ -108,6 +112,10 @@ class Share:
             self.units = max(0, self.part - (former.part - former.units))
             self.level = min(former.level, self.depth * EPOCH_NS)
 
+    def relabel(self, shift: int) -> None:
+        """The label is called `shift` later."""
+        self.epoch += shift
+
     def begin(self, epoch: int, part: int | None) -> None:
         """The plan of `epoch` gives `part` units, None: none. What was spent of the label already counts."""
         assert epoch >= self.epoch
@@ -146,8 +154,12 @@ class Share:
         if cost > self.part:
             return left_ns + BIGGER_SLICE_NS
         missing = min(cost, self.depth) * EPOCH_NS - self.level
-        wait = ceil_div(missing, self.part) if missing > 0 else 0
-        return max(wait, left_ns if cost > self.units else 0, 1)
+        wait = max(ceil_div(missing, self.part) if missing > 0 else 0, left_ns if cost > self.units else 0, 1)
+        if wait < left_ns:
+            return wait
+        # The next label's slice may be deeper, so that all of the cost has to be there; or there is only the share.
+        level = min(self.level + self.part * left_ns, self.depth * EPOCH_NS)
+        return max(wait, left_ns + ceil_div(max(cost * EPOCH_NS - level, 0), self.share))
 
     def reset_ns(self, left_ns: int, now_ns: int) -> int:
         """Nanoseconds until the allowance is whole again: with the next label."""
@@ -172,7 +184,7 @@ class Share:
 class Passing:
     """`edge+region`: how many units of a label may cross. A request that is refused after all gives its units back."""
 
-    __slots__ = ("cost_max", "epoch", "limit", "passed", "rule", "units")
+    __slots__ = ("cost_max", "epoch", "limit", "most", "passed", "rule", "units")
 
     def __init__(self, rule: Rule, limit: RateLimit) -> None:
         self.rule = rule
@@ -180,12 +192,16 @@ class Passing:
         self.cost_max = limit.burst if rule.cost_max is None else rule.cost_max
         self.epoch = -1
         self.passed = 0
-        self.units = self._threshold(None)
+        self.units = self.most = self._threshold(None)
 
     def carry_over(self, former: Threshold) -> None:
         """What has passed of the label has passed."""
         if isinstance(former, Passing):
             self.epoch, self.passed = former.epoch, former.passed
+
+    def relabel(self, shift: int) -> None:
+        """The label is called `shift` later."""
+        self.epoch += shift
 
     def begin(self, epoch: int, part: int | None) -> None:
         """The plan of `epoch` has `part` units for this edge, None: none. What has passed already counts."""
@@ -203,6 +219,10 @@ class Passing:
     def admits(self, cost: int, epoch: int, now_ns: int) -> bool:
         """Whether `cost` units may pass now."""
         return cost <= self.room(epoch, now_ns)
+
+    def possible(self, cost: int) -> bool:
+        """Whether the region could admit them: never more than Q + burst of one label, whoever asks."""
+        return self.passed + cost <= self.most
 
     def take(self, cost: int, epoch: int, now_ns: int) -> None:
         """Let `cost` units pass."""

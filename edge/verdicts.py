@@ -77,9 +77,9 @@ def from_slice(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
     )
 
 
-def from_region(part: Part, member: MemberAnswer, after: int | None, charged: bool) -> Verdict:
+def from_region(part: Part, member: MemberAnswer, after: int | None, charged: bool, left_ns: int) -> Verdict:
     """A rule that the region decided. `after`: how many like requests it admitted after this one, None: this one was
-    not. `charged`: whether the request was, of which a part without cost has nothing.
+    not. `charged`: whether the request was, of which a part without cost has nothing. `left_ns` of the epoch are left.
     """
     application, limit = part.application, part.held.limit
     allowed = after is not None or member.outcome is Outcome.ADMITTED
@@ -88,7 +88,9 @@ def from_region(part: Part, member: MemberAnswer, after: int | None, charged: bo
     wait: int | None = 0
     if not allowed:
         # A refusal is held here for a while (Holding.learn), so obeying a shorter advice would meet that.
-        wait = None if member.wait_ns is None else max(member.wait_ns, HOLD_NS)
+        wait = None
+        if member.wait_ns is not None:
+            wait = part.held.told_ns(max(member.wait_ns, HOLD_NS), application.cost, left_ns)
         reset = max(reset, wait or 0)
     return Verdict(
         application.rule,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from apportion.core.errors import ProtocolError
-from apportion.core.messages import (
+from apportion.core.allocator_messages import (
     AllocatorHello,
     Claim,
     Column,
@@ -15,12 +14,12 @@ from apportion.core.messages import (
     Holder,
     Lead,
     Plan,
-    Refused,
     RegisterAnswer,
     Remembered,
-    Rules,
     ToAllocator,
 )
+from apportion.core.errors import ProtocolError
+from apportion.core.messages import Refused, Rules
 from apportion.proto.v1 import region_pb2
 from apportion.proto.wire_columns import (
     check_count,
@@ -30,6 +29,7 @@ from apportion.proto.wire_columns import (
     demand_to_wire,
     ids_once_from_wire,
     ids_to_wire,
+    kept_from_wire,
     units_from_wire,
     units_to_wire,
 )
@@ -129,7 +129,12 @@ def allocator_reply_from_wire(message: region_pb2.ToAllocator) -> ToAllocator:
 def _plan_to_wire(plan: Plan) -> region_pb2.Plan:
     assert len(plan.columns) <= HOLDERS_MAX, "a region has fewer holders"
     columns = (
-        region_pb2.Column(holder=column.holder, ids=ids_to_wire(column.ids), units=units_to_wire(column.units))
+        region_pb2.Column(
+            holder=column.holder,
+            ids=ids_to_wire(column.ids),
+            units=units_to_wire(column.units),
+            kept=ids_to_wire(column.kept),
+        )
         for column in plan.columns
     )
     return region_pb2.Plan(
@@ -173,7 +178,7 @@ def _column_from_wire(column: region_pb2.Column) -> Column:
     ids = ids_once_from_wire(column.ids, "plan.columns.ids")
     units = units_from_wire(column.units, "plan.columns.units")
     check_rows(len(ids), (("plan.columns.units", units),))
-    return Column(column.holder, ids, units)
+    return Column(column.holder, ids, units, kept_from_wire(column.kept, "plan.columns.kept", ids))
 
 
 def _governance_to_wire(governance: Governance) -> region_pb2.Governance:
@@ -225,6 +230,7 @@ def _demand_to_wire(demand: Demand) -> region_pb2.Demand:
         names=names_to_wire(demand.names),
         ids=ids_to_wire(demand.ids),
         demand=demand_to_wire(demand.demand),
+        early=demand.early,
     )
 
 
@@ -238,6 +244,7 @@ def _demand_from_wire(demand: region_pb2.Demand) -> Demand:
         names_from_wire(demand.names, "demand.names"),
         ids,
         units,
+        demand.early,
     )
 
 

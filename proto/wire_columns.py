@@ -74,6 +74,14 @@ def ids_once_from_wire(column: bytes, field: str) -> Ids:
     return ids
 
 
+def kept_from_wire(column: bytes, field: str, ids: Ids) -> Ids:
+    """A column of ids, each of which is among `ids`."""
+    kept = ids_once_from_wire(column, field)
+    if not bool(np.isin(kept, ids).all()):
+        raise ProtocolError(f"{field}: a quota that `ids` does not have")
+    return kept
+
+
 def units_from_wire(column: bytes, field: str, maximum: int = UNITS_MAX) -> Units:
     """A column of u64, each at most `maximum`."""
     values = np.frombuffer(_rows(column, field, _UNIT.itemsize, ROWS_MAX), _UNIT).astype(np.uint64, copy=False)

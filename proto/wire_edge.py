@@ -35,6 +35,7 @@ from apportion.proto.wire_columns import (
     ids_from_wire,
     ids_once_from_wire,
     ids_to_wire,
+    kept_from_wire,
     member_counts_from_wire,
     numbers_from_wire,
     pack_ids,
@@ -52,6 +53,10 @@ from apportion.proto.wire_limits import (
 )
 from apportion.proto.wire_values import (
     check_present,
+    degraded_from_wire,
+    degraded_to_wire,
+    heavy_from_wire,
+    heavy_to_wire,
     names_from_wire,
     names_to_wire,
     refused_from_wire,
@@ -73,10 +78,7 @@ def edge_to_wire(message: FromEdge) -> region_pb2.FromEdge:
         case Report():
             return region_pb2.FromEdge(report=_report_to_wire(message))
         case Return():
-            returned = region_pb2.Return(
-                epoch=message.epoch, ids=ids_to_wire(message.ids), units=units_to_wire(message.units)
-            )
-            return region_pb2.FromEdge(returned=returned)
+            return region_pb2.FromEdge(returned=_return_to_wire(message))
         case Leave():
             return region_pb2.FromEdge(leave=region_pb2.Leave())
         case RulesAck():
@@ -231,6 +233,8 @@ def _report_to_wire(report: Report) -> region_pb2.Report:
         degraded=report.degraded,
         spent_degraded=units_to_wire(report.spent_degraded),
         over_threshold=units_to_wire(report.over_threshold),
+        most_refused=heavy_to_wire(report.most_refused),
+        degraded_rules=degraded_to_wire(report.degraded_rules),
     )
 
 
@@ -262,6 +266,18 @@ def _report_from_wire(report: region_pb2.Report) -> Report:
         degraded=check_number(report.degraded, "report.degraded", NUMBER_MAX),
         spent_degraded=spent_degraded,
         over_threshold=over_threshold,
+        most_refused=heavy_from_wire(report.most_refused, "report.most_refused"),
+        degraded_rules=degraded_from_wire(report.degraded_rules, "report.degraded_rules"),
+    )
+
+
+def _return_to_wire(returned: Return) -> region_pb2.Return:
+    return region_pb2.Return(
+        epoch=returned.epoch,
+        ids=ids_to_wire(returned.ids),
+        units=units_to_wire(returned.units),
+        number=returned.number,
+        ready=units_to_wire(returned.ready),
     )
 
 
@@ -270,7 +286,12 @@ def _return_from_wire(returned: region_pb2.Return) -> Return:
     ids = ids_once_from_wire(returned.ids, "returned.ids")
     units = units_from_wire(returned.units, "returned.units")
     check_rows(len(ids), (("returned.units", units),))
-    return Return(epoch, ids, units)
+    ready = units_from_wire(returned.ready, "returned.ready")
+    if len(ready):
+        check_rows(len(ids), (("returned.ready", ready),))
+        if (ready > units).any():
+            raise ProtocolError("returned.ready: more of a quota than its units")
+    return Return(epoch, ids, units, check_number(returned.number, "returned.number", NUMBER_MAX, 1), ready)
 
 
 def _welcome_from_wire(welcome: region_pb2.Welcome) -> Welcome:
@@ -288,6 +309,7 @@ def _slices_to_wire(slices: Slices) -> region_pb2.Slices:
         names=names_to_wire(slices.names),
         ids=ids_to_wire(slices.ids),
         units=units_to_wire(slices.units),
+        kept=ids_to_wire(slices.kept),
     )
 
 
@@ -302,4 +324,5 @@ def _slices_from_wire(slices: region_pb2.Slices) -> Slices:
         names_from_wire(slices.names, "slices.names"),
         ids,
         units,
+        kept_from_wire(slices.kept, "slices.kept", ids),
     )

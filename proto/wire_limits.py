@@ -75,3 +75,9 @@ RULES_TEXTS_MAX = 1024
 
 REASON_BYTES_MAX = 4096
 """Bytes of the reason of a Refused; a longer one is cut by its sender."""
+
+HEAVY_MAX = 20
+"""Quotas of which a report says that most was refused: as many as anybody reads."""
+
+DEGRADED_RULES_MAX = 1_024
+"""Rules of which a report says that they were answered without the authority."""

@@ -7,10 +7,13 @@ from itertools import pairwise
 
 from apportion.core.errors import ProtocolError
 from apportion.core.messages import EpochKind, EpochMark, Quota, QuotaName, Refused, Register, Rules, Tick
+from apportion.core.space_saving import Counted
 from apportion.proto.v1 import region_pb2
 from apportion.proto.wire_columns import check_count, check_number, check_text
 from apportion.proto.wire_limits import (
+    DEGRADED_RULES_MAX,
     EPOCH_LEFT_NS_MAX,
+    HEAVY_MAX,
     ID_MAX,
     KEY_BYTES_MAX,
     MARKS_MAX,
@@ -55,6 +58,47 @@ def _name_from_wire(name: region_pb2.QuotaName, field: str) -> QuotaName:
     check_text(name.rule, f"{field}.rule", NAME_BYTES_MAX)
     _check_key(name.key, f"{field}.key")
     return QuotaName(name.id, Quota(name.domain, name.rule, name.key))
+
+
+def heavy_to_wire(heavy: Sequence[Counted[Quota]]) -> Iterable[region_pb2.HeavyQuota]:
+    """Quotas of which much was refused."""
+    assert len(heavy) <= HEAVY_MAX, "whoever counts them says no more"
+    for each in heavy:
+        quota, units, error = each.key, min(each.units, UNITS_MAX), min(each.error, UNITS_MAX)
+        yield region_pb2.HeavyQuota(domain=quota.domain, rule=quota.rule, key=quota.key, units=units, error=error)
+
+
+def heavy_from_wire(heavy: Sequence[region_pb2.HeavyQuota], field: str) -> tuple[Counted[Quota], ...]:
+    """Quotas of which much was refused."""
+    check_count(len(heavy), field, HEAVY_MAX)
+    return tuple(_heavy_from_wire(each, field) for each in heavy)
+
+
+def _heavy_from_wire(heavy: region_pb2.HeavyQuota, field: str) -> Counted[Quota]:
+    check_text(heavy.domain, f"{field}.domain", NAME_BYTES_MAX)
+    check_text(heavy.rule, f"{field}.rule", NAME_BYTES_MAX)
+    _check_key(heavy.key, f"{field}.key")
+    units = check_number(heavy.units, f"{field}.units", UNITS_MAX)
+    return Counted(
+        Quota(heavy.domain, heavy.rule, heavy.key), units, check_number(heavy.error, f"{field}.error", units)
+    )
+
+
+def degraded_to_wire(rules: Sequence[tuple[str, str, int]]) -> Iterable[region_pb2.DegradedRule]:
+    """Rules that were answered without the authority: domain, name, requests."""
+    assert len(rules) <= DEGRADED_RULES_MAX, "whoever counts them says no more"
+    for domain, rule, requests in rules:
+        yield region_pb2.DegradedRule(domain=domain, rule=rule, requests=requests)
+
+
+def degraded_from_wire(rules: Sequence[region_pb2.DegradedRule], field: str) -> tuple[tuple[str, str, int], ...]:
+    """Rules that were answered without the authority."""
+    check_count(len(rules), field, DEGRADED_RULES_MAX)
+    for each in rules:
+        check_text(each.domain, f"{field}.domain", NAME_BYTES_MAX)
+        check_text(each.rule, f"{field}.rule", NAME_BYTES_MAX)
+        check_number(each.requests, f"{field}.requests", NUMBER_MAX)
+    return tuple((each.domain, each.rule, each.requests) for each in rules)
 
 
 def _check_key(key: bytes, field: str) -> None:

@@ -9,19 +9,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from apportion.core.allocator_messages import AllocatorHello, Claim, Governance, Holder, Lead, Plan, RegisterAnswer
 from apportion.core.messages import (
     Acquire,
-    AllocatorHello,
-    Claim,
     EpochKind,
-    Governance,
     Hello,
-    Holder,
-    Lead,
     Leave,
-    Plan,
     Register,
-    RegisterAnswer,
     Report,
     Return,
     Rules,
@@ -29,6 +23,7 @@ from apportion.core.messages import (
     Slices,
     Tick,
     Welcome,
+    no_ids,
 )
 from apportion.core.rule import RuleSet
 from apportion.region import register as registers
@@ -54,7 +49,8 @@ from apportion.region.plans import EPOCHS_KEPT, HeldPlan, Ledger, hold_plan
 from apportion.region.quotas import QuotaTable
 from apportion.region.registrar import Registrar, Settled, Transition, is_lead
 from apportion.region.remembering import EdgeMemory
-from apportion.region.reporting import rolled_up, take_report
+from apportion.region.reporting import RollingUp, rolled_up, take_report
+from apportion.region.returning import take_back
 from apportion.region.sessions import NAMES_MAX, SUPERSEDED_KEPT, AllocatorSession, Declared, EdgeSession, refuse
 from apportion.region.thresholds import OverThreshold, is_grant
 from apportion.region.turning import change_rules, follow_plan, tell_undivided
@@ -79,9 +75,11 @@ class Authority:
         self.edges: dict[int, EdgeSession] = {}
         self.allocators: dict[int, AllocatorSession] = {}
         self.epoch = 0
+        self.lost_epoch: int | None = None  # in which a store began that had no record of what edges had seen before
+        self._began = register.anchor_epoch if not register.highest else None
         self._superseded: dict[int, None] = {}
         self.requests = 0
-        self.rollups: dict[int, tuple[int, int]] = {}
+        self.rollups: dict[int, RollingUp] = {}
 
     @property
     def register(self) -> Register:
@@ -102,8 +100,8 @@ class Authority:
                 commands += self._consumed(event, now_ns)
             case Swapped():
                 commands += self._settle(self.registrar.swapped(event, now_ns), now_ns)
-            case RolledUp(request, done):
-                commands += rolled_up(self, request, done)
+            case RolledUp():
+                commands += rolled_up(self, event)
             case RulesChanged(rules, ruleset):
                 self.memory.adopt(ruleset)
                 commands += change_rules(self, rules, ruleset) + self._governance(now_ns)
@@ -194,10 +192,7 @@ class Authority:
             case Report() if edge is not None:
                 return take_report(self, edge, message)
             case Return() if edge is not None:
-                at = self.lending.instant(self.register, now_ns)
-                if not self.desk.take_back(edge, message, self.register, at):
-                    return refuse(session, "more was returned than was issued", retry=True)
-                return []
+                return take_back(self, edge, message, now_ns)
             case RulesAck(version) if edge is not None:
                 edge.rules_version = version
                 return []
@@ -224,6 +219,8 @@ class Authority:
         edges_max = self.ruleset.edges_max
         if edges_max is not None and len(self.edges) >= edges_max:
             return commands + refuse(session, f"edges_max is {edges_max} and as many are attached", retry=True)
+        if self._began is not None and 0 < hello.epoch < self._began:
+            self.lost_epoch = self._began
         edge = EdgeSession(session, hello)
         edge.last_report = max(
             0, self.epoch - EPOCHS_KEPT
@@ -254,8 +251,8 @@ class Authority:
     def _slices(self, edge: EdgeSession, epoch: int) -> Send:
         plan = self.lending.plans[epoch]
         ids, units = plan.column(edge.incarnation)
-        names = edge.declared.names_for(ids, self.table)
-        return Send(edge.session, Slices(epoch, plan.generation, plan.rules_version, names, ids, units))
+        names, kept = edge.declared.names_for(ids, self.table), plan.kept.get(edge.incarnation, no_ids())
+        return Send(edge.session, Slices(epoch, plan.generation, plan.rules_version, names, ids, units, kept))
 
     # --- crossings
 

@@ -11,7 +11,7 @@ from collections import deque
 from apportion.core.bucket import Bucket
 from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
 from apportion.region.rollup import Rollup
-from apportion.region.store import Anchor, Charge, Charged, Charges, ChargesAnswer
+from apportion.region.store import Anchor, Charge, Charged, Charges, ChargesAnswer, Counters
 
 BUCKETS_MAX = 1_000_000
 """Buckets held, about 300 bytes each with a short key. A further key is refused, never given a fresh allowance."""
@@ -24,6 +24,9 @@ SWEEP_STEPS = 4
 
 SWEEP_STEPS_FULL = 256
 """The same while the table is full."""
+
+SWEEP_STEPS_TIDY = 5_000
+"""The same each half second, whether anybody asks or not: a few milliseconds, a million in less than two minutes."""
 
 IDLE_NS = EPOCH_NS
 """A drained bucket is swept when it was not asked for this long, lest a key in steady use be made anew each time."""
@@ -87,7 +90,8 @@ class Buckets:
     """Buckets by store key. Buckets that drain within `memory_drain_ns` are not durable; None = none is durable.
 
     `empty_since_ns`: a bucket that is not durable and not known here counts as empty of tokens at that instant (design
-    4.2); None = as full. `decided` and `decided_durable` hold what was admitted and not taken yet, by label.
+    4.2); None = as full. `decided` and `decided_durable` hold what was admitted and not taken yet, by label. `asked`:
+    keys that a store is about to decide on; their buckets stay, for an absent one would be decided as full.
     """
 
     def __init__(self, memory_drain_ns: int | None = None, buckets_max: int = BUCKETS_MAX) -> None:
@@ -97,7 +101,9 @@ class Buckets:
         self.cached_max = min(CACHED_MAX, buckets_max // 2)
         self.empty_since_ns: int | None = None
         self.evicted_live = False
-        self.refused_full = 0
+        self.asked: set[bytes] = set()
+        self._refused_full = 0
+        self._created = 0
         self.decided = Rollup()
         self.decided_durable = Rollup()
         self.changed: dict[bytes, StoredBucket] = {}
@@ -108,6 +114,10 @@ class Buckets:
 
     def __len__(self) -> int:
         return len(self._table)
+
+    def counters(self) -> Counters:
+        """What was counted here."""
+        return Counters(len(self._table), self._created, self._refused_full)
 
     def get(self, store_key: bytes) -> StoredBucket | None:
         """The bucket in memory, as it was when it was last looked at; None when there is none."""
@@ -124,6 +134,10 @@ class Buckets:
         """Add a bucket that was read from disk; the one in memory, if there is one, is the truth and stays."""
         if store_key not in self._table:
             self._add(store_key, bucket)
+
+    def tidy(self, now_ns: int) -> None:
+        """Forget some of what is drained, while nobody asks."""
+        self._sweep(now_ns, SWEEP_STEPS_TIDY)
 
     # --- deciding ---------------------------------------------------------------------------------------------------
 
@@ -253,6 +267,7 @@ class Buckets:
         """Charge `units` that fit, and roll them up; returns the backlog then."""
         if key not in self._table:
             self._add(key, bucket)
+            self._created += 1
         bucket.backlog = backlog = bucket.backlog + units * bucket.period
         assert backlog <= bucket.capacity, "a bucket never takes more than fits"
         rollup = self.decided
@@ -267,7 +282,7 @@ class Buckets:
         """Whether the table takes so many further keys; counted when it does not."""
         if len(self._table) + added <= self.buckets_max:
             return True
-        self.refused_full += 1
+        self._refused_full += 1
         return False
 
     def _add(self, key: bytes, bucket: StoredBucket) -> None:
@@ -287,7 +302,8 @@ class Buckets:
             drained = bucket.backlog <= bucket.units * idle
             unused = drained and (crowded or idle * bucket.tick_ns >= IDLE_NS)
             # What disk does not have yet is known here only.
-            if (unused or (crowded and bucket.durable)) and key not in self.changed and key not in self._writing:
+            live = crowded and bucket.durable and key not in self.asked
+            if (unused or live) and key not in self.changed and key not in self._writing:
                 del table[key]
                 self.evicted_live = self.evicted_live or not drained
             else:

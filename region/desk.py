@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from apportion.core.messages import Acquire, AcquireAnswer, Lent, Register, Return, Tick
+from apportion.core.messages import Acquire, AcquireAnswer, Lent, Register, Tick
 from apportion.region.crossing import Instant, Routed, answer, reserve, store_charges
 from apportion.region.events import Consume, Consumed
 from apportion.region.lending import Lending
@@ -16,10 +16,18 @@ from apportion.region.store import Anchor, Charges, ChargesAnswer
 
 @dataclass(slots=True)
 class Totals:
-    """Counts of one rule since this replica started: offered cost as reported by edges, crossings that asked for it."""
+    """Counts of one rule since this replica started, as reported by edges: offered cost, units spent degraded and
+    requests answered so, units refused above a threshold without asking; and crossings that asked for it.
+    `degraded_epoch` and `failed_epoch`: when an edge last answered degraded, and the store last failed; -1: never.
+    """
 
     offered: int = 0
     crossings: int = 0
+    degraded: int = 0
+    degraded_requests: int = 0
+    refused_at_edge: int = 0
+    degraded_epoch: int = -1
+    failed_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,30 +87,13 @@ class Desk:
             reply, charged = answer(each, from_store, event.answers is None)
             groups.append(reply)
             for route in each.routes:
+                if event.answers is None and route.known is not None:
+                    quota = route.known.quota
+                    self.totals[quota.domain, quota.rule].failed_epoch = tick.epoch
                 if charged and route.pool is not None and route.known is not None:
                     units = charged * route.member.cost
                     self._ledger.issue(crossing.at.epoch, crossing.edge.incarnation, route.known.id, units)
         return crossing.edge, AcquireAnswer(crossing.number, tick, tuple(groups), crossing.lent)
-
-    def take_back(self, edge: EdgeSession, message: Return, register: Register, at: Instant) -> bool:
-        """What an edge gives back of a label goes to this replica's pool of that label, if it still lends under it.
-
-        False: it gave back more than it was given.
-        """
-        for identity, units in zip(message.ids.tolist(), message.units.tolist(), strict=True):
-            quota = edge.names.get(identity)
-            known = self._lending.table.recall(quota, at.epoch) if quota is not None else None
-            if known is None or units > self._ledger.issued_to(message.epoch, edge.incarnation, known.id):
-                return False
-            self._ledger.issue(message.epoch, edge.incarnation, known.id, -units)
-            plan = self._lending.plans.get(message.epoch)
-            if message.epoch == at.epoch:
-                pool = self._lending.pool_of(known, register, at)
-                if pool is not None:
-                    pool.add(units)
-            elif message.epoch > at.epoch and plan is not None and known.id in plan.named:
-                plan.parts[known.id] = plan.parts.get(known.id, 0) + units
-        return True
 
     def _lend_ahead(self, edge: EdgeSession, message: Acquire, register: Register, at: Instant) -> tuple[Lent, ...]:
         lent = []

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apportion.core.messages import FromAllocator, FromEdge, Register, Rules, ToAllocator, ToEdge
+from apportion.core.allocator_messages import FromAllocator, ToAllocator
+from apportion.core.messages import FromEdge, Register, Rules, ToEdge
 from apportion.core.rule import RuleSet
 from apportion.region.store import Anchor, Charges, ChargesAnswer, RollupRow
 
@@ -62,10 +63,11 @@ class Swapped:
 
 @dataclass(frozen=True, slots=True)
 class RolledUp:
-    """Answer to RollUp: whether the rows, new or a duplicate, are in the store now."""
+    """Answer to RollUp: whether the rows are in the store now, and whether they were new to it."""
 
     request: int
     done: bool
+    new: bool = True
 
 
 @dataclass(frozen=True, slots=True)

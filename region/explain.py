@@ -11,20 +11,24 @@ from apportion.core.rule import Enforce
 from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
 from apportion.region.desk import Totals
+from apportion.region.override_messages import messages
 from apportion.region.plans import HeldPlan
 from apportion.region.quotas import KnownQuota
 from apportion.region.reading import (
     ASKED_MAX,
+    STATE_TO_WIRE,
     asked_for,
     bound_units,
     describe,
     heaviest,
     largest_limit,
     metered,
+    most_refused,
     offered_of,
     tell_used,
 )
 from apportion.region.region import Region
+from apportion.region.states import States
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
 from apportion.region.sums import RuleSum
 from apportion.region.thresholds import refused_with_room
@@ -53,8 +57,10 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
     else:
         wanted = [known for known in authority.table if known.limited and _fits(known, request)]
     offered = offered_of(authority)
+    refused: list[region_pb2.HeavyQuota] = []
     if request.heaviest:
         wanted = heaviest(authority, wanted, request.heaviest)
+        refused = most_refused(authority, request.heaviest)
     else:
         wanted.sort(key=lambda known: (known.quota.domain, known.quota.rule, known.quota.key))
     response = region_pb2.ExplainResponse(
@@ -68,6 +74,7 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
         ],
         quotas_left_out=max(0, len(wanted) - QUOTAS_MAX),
         edges=[_edge(authority, session) for session in authority.edges],
+        most_refused=refused,
     )
     pairs = list(zip(wanted, response.quotas, strict=False))
     for known, state in pairs:
@@ -75,6 +82,7 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
     if len(pairs) <= ASKED_MAX:
         await tell_used(region, pairs)
     _tell_rules(region, response, offered)
+    response.overrides.extend(messages(region))
     if region.rules_status is not None and region.rules_status.rejected:
         response.rules_rejected = region.rules_status.reason
         response.rejected_files.extend(region.rules_status.rejected)
@@ -84,6 +92,7 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
 def _tell_rules(region: Region, response: region_pb2.ExplainResponse, offered: dict[int, int]) -> None:
     """Every rule, with its totals."""
     authority = region.authority
+    states = States(authority, region.sums.rules)
     latest: dict[tuple[str, str], int] = defaultdict(int)
     for identity, units in offered.items():
         known = authority.table.by_id(identity)
@@ -106,7 +115,7 @@ def _tell_rules(region: Region, response: region_pb2.ExplainResponse, offered: d
             told.limit_units, told.limit_period_ns = limit.units, limit.period_ns
         if bound is not None:
             told.bound = bound
-        told.state = region_pb2.RULE_STATE_EXACT if bound == 0 else region_pb2.RULE_STATE_BOUNDED
+        told.state = STATE_TO_WIRE[states.of(rule, bound)[0]]
 
 
 def _fits(known: KnownQuota, request: region_pb2.ExplainRequest) -> bool:

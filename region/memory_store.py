@@ -9,7 +9,7 @@ from apportion.core.errors import StoreError
 from apportion.core.messages import Register
 from apportion.region.buckets import BUCKETS_MAX, Buckets
 from apportion.region.reports import Reports
-from apportion.region.store import Anchor, Charges, ChargesAnswer, RollupRow
+from apportion.region.store import Anchor, Charges, ChargesAnswer, Counters, RollupRow
 
 
 class MemoryStore:
@@ -35,6 +35,7 @@ class MemoryStore:
         self._register = Register(run_id=self._run_id)
         self._rules_digest: str | None = None
         self._rules_version = 0
+        self._overrides = ""
         self._offset_ns = 0
         self._open = False
 
@@ -52,10 +53,16 @@ class MemoryStore:
         """Wall clock at `open` plus monotonic time since."""
         return self._monotonic_ns() + self._offset_ns
 
+    def counters(self) -> Counters:
+        return self._buckets.counters()
+
     async def consume(self, groups: tuple[Charges, ...], anchor: Anchor) -> tuple[ChargesAnswer, ...]:
         """Decide at once; nothing here waits, so no other call can come between."""
         self._check_open()
         return self._buckets.decide(groups, anchor, self.now_ns())
+
+    def tidy(self) -> None:
+        self._buckets.tidy(self.now_ns())
 
     async def register(self) -> Register:
         self._check_open()
@@ -85,6 +92,14 @@ class MemoryStore:
             self._rules_digest = digest
             self._rules_version += 1
         return self._rules_version
+
+    async def overrides(self) -> str:
+        self._check_open()
+        return self._overrides
+
+    async def keep_overrides(self, text: str) -> None:
+        self._check_open()
+        self._overrides = text
 
     def _check_open(self) -> None:
         if not self._open:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from apportion.core.messages import Ids, Plan, Units, no_ids, no_units
+from apportion.core.allocator_messages import Plan
+from apportion.core.messages import Ids, Units, no_ids, no_units
 from apportion.region.quotas import QuotaTable
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
 from apportion.region.versions import Lookup
@@ -25,8 +26,9 @@ UNREPORTED_KEPT = ROLLUP_EPOCHS_KEPT
 @dataclass(slots=True)
 class HeldPlan:
     """The plan of one epoch in this region's ids. `columns` by holder incarnation; `parts` this replica's own units
-    by id; `slowed` by how many units the bucket of an undivided quota fills less. `rules_version` is the version of the
-    rules that it was divided by.
+    by id; `slowed` by how many units the bucket of an undivided quota fills less, `held` how many of a divided one
+    nobody gets. `rules_version` is the version of the rules that it was divided by. `kept` by holder: ids of which an
+    edge returns nothing early.
     """
 
     epoch: int
@@ -36,6 +38,8 @@ class HeldPlan:
     parts: dict[int, int]
     named: frozenset[int]
     slowed: dict[int, int] = field(default_factory=dict)
+    held: dict[int, int] = field(default_factory=dict)
+    kept: dict[int, Ids] = field(default_factory=dict)
 
     def column(self, holder: int) -> tuple[Ids, Units]:
         """What `holder` was given; empty columns when nothing."""
@@ -99,9 +103,9 @@ def hold_plan(
     with slack, by `rules`, those of the version that it names; a text on failure.
     """
     columns = {column.holder: (to_local(column.ids), column.units) for column in plan.columns}
-    held = (to_local(plan.held_ids), plan.held)
-    ids = np.concatenate([no_ids(), held[0], *(ids for ids, _ in columns.values())])
-    units = np.concatenate([no_units(), held[1], *(units for _, units in columns.values())])
+    held_ids = to_local(plan.held_ids)
+    ids = np.concatenate([no_ids(), held_ids, *(ids for ids, _ in columns.values())])
+    units = np.concatenate([no_units(), plan.held, *(units for _, units in columns.values())])
     named, row = np.unique(ids, return_inverse=True)
     sums = np.zeros(len(named), np.uint64)
     np.add.at(sums, row, units)
@@ -117,4 +121,6 @@ def hold_plan(
     parts = dict(zip(own_ids.tolist(), own_units.tolist(), strict=True))
     slowed = dict(zip(to_local(plan.slowed_ids).tolist(), plan.slowed.tolist(), strict=True))
     named_ids = frozenset(named.tolist())
-    return HeldPlan(plan.epoch, plan.generation, plan.rules_version, columns, parts, named_ids, slowed)
+    held = dict(zip(held_ids.tolist(), plan.held.tolist(), strict=True))
+    kept = {column.holder: to_local(column.kept) for column in plan.columns if len(column.kept)}
+    return HeldPlan(plan.epoch, plan.generation, plan.rules_version, columns, parts, named_ids, slowed, held, kept)

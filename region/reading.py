@@ -4,6 +4,7 @@ is used of it now, and when that is over (design 9).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from apportion.core.bounds import StoreKind, bound_of
@@ -15,14 +16,23 @@ from apportion.core.meter import Meter
 from apportion.core.rule import Rule
 from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
+from apportion.region.lowering import lowered_by
 from apportion.region.quotas import KnownQuota
 from apportion.region.region import Region
 from apportion.region.sqlite_store import SqliteStore
+from apportion.region.states import State, States, losses_of
 from apportion.region.store import Anchor, Charge, Charged, Charges
 from apportion.region.versions import Limited
 
 UNKNOWN_ID = 2**32 - 1
 """In place of an id: a quota that nobody has asked for yet."""
+
+STATE_TO_WIRE = {
+    State.EXACT: region_pb2.RULE_STATE_EXACT,
+    State.BOUNDED: region_pb2.RULE_STATE_BOUNDED,
+    State.ADVISORY: region_pb2.RULE_STATE_ADVISORY,
+    State.DEGRADED: region_pb2.RULE_STATE_DEGRADED,
+}
 
 ASKED_MAX = 100
 """Quotas whose buckets the store is asked about; of more the answer does not say what is used."""
@@ -94,6 +104,20 @@ def offered_of(authority: Authority) -> dict[int, int]:
     return offered
 
 
+def most_refused(authority: Authority, most: int) -> list[region_pb2.HeavyQuota]:
+    """The `most` quotas of which most was refused by the latest report of every edge, the heaviest first."""
+    units: Counter[Quota] = Counter()
+    errors: Counter[Quota] = Counter()
+    for edge in authority.edges.values():
+        for heavy in edge.most_refused:
+            units[heavy.key] += heavy.units
+            errors[heavy.key] += heavy.error
+    return [
+        region_pb2.HeavyQuota(domain=quota.domain, rule=quota.rule, key=quota.key, units=each, error=errors[quota])
+        for quota, each in units.most_common(most)
+    ]
+
+
 def describe(
     region: Region, known: KnownQuota, state: region_pb2.QuotaState, admitted: dict[int, int], offered: int
 ) -> None:
@@ -105,8 +129,8 @@ def describe(
     state.offered = offered
     told = max((edge.demand_epoch for edge in authority.edges.values()), default=0)
     state.refused = max(0, offered - admitted.get(told, 0))
-    if known.limit.units == 0:
-        state.lowered_by.append("the rule's own rate of 0: nothing is admitted")
+    state.losses.extend(losses_of(authority, rule, known.limit))
+    state.lowered_by.extend(lowered_by(authority, region.operator.laid, known))
 
 
 def _tell_bound(region: Region, rule: Rule, state: region_pb2.QuotaState) -> None:
@@ -114,7 +138,8 @@ def _tell_bound(region: Region, rule: Rule, state: region_pb2.QuotaState) -> Non
     if bound.units is not None:
         state.bound = bound.units
     state.bound_reason = bound.sentence
-    state.state = region_pb2.RULE_STATE_EXACT if bound.units == 0 else region_pb2.RULE_STATE_BOUNDED
+    now, state.state_reason = States(region.authority, region.sums.rules).of(rule, bound.units)
+    state.state = STATE_TO_WIRE[now]
 
 
 def bound_units(region: Region, rule: Rule) -> int | None:

@@ -13,8 +13,9 @@ from typing import Protocol
 
 import structlog
 
+from apportion.core.allocator_messages import ToAllocator
 from apportion.core.errors import StoreError
-from apportion.core.messages import Register, Rules, ToAllocator, ToEdge
+from apportion.core.messages import Register, Rules, ToEdge
 from apportion.core.rule import RuleSet
 from apportion.region import register as registers
 from apportion.region.authority import Authority
@@ -36,6 +37,7 @@ from apportion.region.events import (
     Swapped,
     SwapRegister,
 )
+from apportion.region.operator import Operator
 from apportion.region.store import Store
 from apportion.region.sums import LABELS_BACK, Sums
 
@@ -98,8 +100,7 @@ class Region:
     def __init__(self, store: Store, ruleset: RuleSet, texts: tuple[tuple[str, str], ...]) -> None:
         self.store = store
         self.rules_status: RulesStatus | None = None
-        self._ruleset = ruleset
-        self._texts = texts
+        self.operator = Operator(store, texts, ruleset, self._adopt)
         self._authority: Authority | None = None
         self._outboxes: dict[int, Outbox] = {}
         self._sessions = 0
@@ -118,9 +119,8 @@ class Region:
         """Open the store and take up work. InputError and StoreError as `Store.open`."""
         await self.store.open()
         register = await self._first_register()
-        version = await self.store.rules_version(self._ruleset.digest)
-        rules = Rules(version, self._texts)
-        self._authority = Authority(rules, self._ruleset, register, secrets.randbits(63))
+        rules, ruleset = await self.operator.begin()
+        self._authority = Authority(rules, ruleset, register, secrets.randbits(63))
         self.sums = Sums(self._authority.table)
         self.feed(Polled())
         self._summer = asyncio.create_task(self._add_up())
@@ -137,10 +137,11 @@ class Region:
         await self.store.close()
 
     async def change_rules(self, texts: tuple[tuple[str, str], ...], ruleset: RuleSet) -> int:
-        """Let other rules be in force, and tell everybody; returns their version. StoreError: they are not."""
-        version = await self.store.rules_version(ruleset.digest)
-        self.feed(RulesChanged(Rules(version, texts), ruleset))
-        return version
+        """Let other rules files be in force, and tell everybody; returns their version. StoreError: they are not."""
+        return await self.operator.change_files(texts, ruleset)
+
+    def _adopt(self, rules: Rules, ruleset: RuleSet) -> None:
+        self.feed(RulesChanged(rules, ruleset))
 
     def open_session(self) -> tuple[int, Outbox]:
         """Number a new stream and give it an outbox."""
@@ -214,7 +215,7 @@ class Region:
 
     async def _roll_up(self, command: RollUp) -> None:
         try:
-            await self.store.roll_up(command.source, command.number, command.rows)
+            new = await self.store.roll_up(command.source, command.number, command.rows)
         except StoreError as error:
             log.error("store_failed", operation="roll_up", reason=str(error))
             self.feed(RolledUp(command.request, done=False))
@@ -222,7 +223,7 @@ class Region:
             log.exception("store_failed", operation="roll_up")  # a fault of ours: the authority waits
             self.feed(RolledUp(command.request, done=False))
         else:
-            self.feed(RolledUp(command.request, done=True))
+            self.feed(RolledUp(command.request, done=True, new=new))
 
     async def _first_register(self) -> Register:
         register = await self.store.register()
@@ -234,9 +235,12 @@ class Region:
         return register
 
     async def _add_up(self) -> None:
-        """Once a second, compare what all edges and replicas admitted with what the limits entitle to."""
+        """Each half second, compare what all edges and replicas admitted with what the limits entitle to; and let the
+        store tidy up.
+        """
         while True:
             await asyncio.sleep(SUM_S)
+            self.store.tidy()
             label = self.authority.tick(self.store.now_ns()).epoch - LABELS_BACK
             first = max(self.sums.judged + 1, label - LABELS_MAX + 1)
             try:
@@ -245,7 +249,8 @@ class Region:
                 log.error("store_failed", operation="rolled_up", reason=str(error))
                 continue
             for each in range(first, label + 1):
-                for note in self.sums.judge(each, rows, len(self.authority.edges)):
+                refused = self.authority.over_threshold.under(each)
+                for note in self.sums.judge(each, rows, len(self.authority.edges), refused):
                     self._perform(note)
 
     async def _poll(self) -> None:
@@ -253,3 +258,5 @@ class Region:
             wait = (self.authority.wake_ns() - self.store.now_ns()) / 1e9
             await asyncio.sleep(min(max(wait, 0.001), POLL_MAX_S))
             self.feed(Polled())
+            if self.operator.due(self.store.now_ns()):
+                self._start(self.operator.end())

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from apportion.core.allocator_messages import Remembered
 from apportion.core.limit import EPOCH_NS
-from apportion.core.messages import Ids, Quota, Remembered, Report, Units
+from apportion.core.messages import Ids, Quota, Report, Units
 from apportion.core.rule import RuleSet
 from apportion.core.stages import admits, lasting_ns
 from apportion.region.plans import HeldPlan
@@ -98,6 +99,10 @@ class EdgeMemory:
     def mute(self, edges: Iterable[EdgeSession], epoch: int) -> list[EdgeSession]:
         """The attached edges that are taken off since nothing was heard of them for too long."""
         return [edge for edge in edges if _heard(edge) < epoch - MUTE_EPOCHS] if self.needed else []
+
+    def away(self) -> list[tuple[str, int]]:
+        """Edges whose stream ended, not in good order, and has not come back: name, and the epoch in which it ended."""
+        return sorted((name, memory.gone) for name, memory in self._edges.items() if memory.gone is not None)
 
     def tell(self, peer: AllocatorSession, epoch: int) -> list[Remembered]:
         """All of it, for one allocator."""

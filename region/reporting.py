@@ -5,12 +5,16 @@ Functions of the authority's own state, apart from it for its length.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from apportion.core.messages import Demand, Report, ReportAck
-from apportion.region.events import Command, Note, RollUp, Send
+from apportion.core.allocator_messages import Demand
+from apportion.core.messages import Report, ReportAck
+from apportion.region.events import Command, Note, RolledUp, RollUp, Send
 from apportion.region.plans import EPOCHS_KEPT
 from apportion.region.remembering import spending
 from apportion.region.sessions import EdgeSession, refuse
@@ -26,11 +30,25 @@ one whose clock went back while it was away finds them ahead of it by no more.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class RollingUp:
+    """A report on its way into the store: whose, its number and epoch, and by rule the units that were spent degraded
+    and the requests that were answered so.
+    """
+
+    session: int
+    number: int
+    epoch: int
+    units: Mapping[tuple[str, str], int]
+    requests: Mapping[tuple[str, str], int]
+
+
 def take_report(authority: Authority, edge: EdgeSession, message: Report) -> list[Command]:
     """Add what was used; acknowledged once the store has it."""
     edge.names.update((name.id, name.quota) for name in message.names)
     commands: list[Command] = []
     rows = []
+    beyond: Counter[tuple[str, str]] = Counter()
     forgotten = max(authority.epoch - EPOCHS_KEPT, authority.lending.kept_through)
     for identity, label, units, degraded in spending(message):
         quota = edge.names.get(identity)
@@ -44,12 +62,15 @@ def take_report(authority: Authority, edge: EdgeSession, message: Report) -> lis
             commands.append(Note("warning", "report_row_left_out", left_out))
             continue
         rows.append(RollupRow(known.store_key, label, units))
+        if degraded:
+            beyond[quota.domain, quota.rule] += degraded
         issued = rights(known.rule, authority.ledger.issued_to(label, edge.incarnation, known.id))
         if units - degraded > issued and label > forgotten:
             fields = (("edge", edge.hello.edge), ("rule", known.quota.rule), ("epoch", label))
             commands.append(Note("error", "report_above_issued", (*fields, ("units", units), ("issued", issued))))
     authority.requests += 1
-    authority.rollups[authority.requests] = (edge.session, message.number)
+    answers = {(domain, rule): requests for domain, rule, requests in message.degraded_rules}
+    authority.rollups[authority.requests] = RollingUp(edge.session, message.number, message.epoch, beyond, answers)
     commands.append(RollUp(authority.requests, edge.incarnation, message.number, tuple(rows)))
     if message.epoch <= authority.epoch + AHEAD_MAX:  # else of a store that is gone, and would be kept for ever
         authority.ledger.report(message.epoch, edge.incarnation)
@@ -63,6 +84,7 @@ def _demand(authority: Authority, edge: EdgeSession, message: Report) -> list[Co
     """Pass a report's demand to every allocator, standbys too; remember it for reading back."""
     edge.last_report = message.epoch
     edge.degraded += message.degraded
+    edge.most_refused = message.most_refused
     quotas = [edge.names.get(identity) for identity in message.demand_ids.tolist()]
     known = [authority.table.find(quota, authority.epoch) if quota is not None else None for quota in quotas]
     kept = np.array([found is not None for found in known], np.bool_)
@@ -74,6 +96,7 @@ def _demand(authority: Authority, edge: EdgeSession, message: Report) -> list[Co
         for refused, cost in zip(known, message.over_threshold.tolist(), strict=True):
             if refused is not None and cost:
                 authority.over_threshold.add(message.epoch, refused.store_key, cost)
+                authority.desk.totals[refused.quota.domain, refused.quota.rule].refused_at_edge += cost
     edge.demand, edge.demand_epoch = dict(zip(ids.tolist(), units.tolist(), strict=True)), message.epoch
     rows = for_leader([found for found in known if found is not None], units, authority.lending.plans)
     ids, units = ids[rows], units[rows]
@@ -86,9 +109,15 @@ def _demand(authority: Authority, edge: EdgeSession, message: Report) -> list[Co
     ]
 
 
-def rolled_up(authority: Authority, request: int, done: bool) -> list[Command]:
-    """The store has taken a report, or could not."""
-    session, number = authority.rollups.pop(request)
-    if not done:
+def rolled_up(authority: Authority, event: RolledUp) -> list[Command]:
+    """The store has taken a report, or could not. What was degraded is counted once, however late its report comes."""
+    report = authority.rollups.pop(event.request)
+    if not event.done:
         return [Note("error", "store_failed", (("operation", "roll_up"),))]
-    return [Send(session, ReportAck(number))] if session in authority.edges else []
+    for name in report.units.keys() | report.requests.keys() if event.new else ():
+        if name in authority.versions.effective.rules:  # and no name that a peer made up
+            totals = authority.desk.totals[name]
+            totals.degraded += report.units.get(name, 0)
+            totals.degraded_requests += report.requests.get(name, 0)
+            totals.degraded_epoch = max(totals.degraded_epoch, report.epoch)
+    return [Send(report.session, ReportAck(report.number))] if report.session in authority.edges else []

@@ -12,19 +12,21 @@ import grpc
 import grpc.aio
 import structlog
 
+from apportion.core.allocator_messages import ToAllocator
 from apportion.core.errors import ProtocolError
-from apportion.core.messages import Refused, ToAllocator, ToEdge
+from apportion.core.messages import Refused, ToEdge
 from apportion.proto.v1 import region_pb2, region_pb2_grpc
 from apportion.proto.wire import allocator_from_wire, allocator_reply_to_wire, edge_from_wire, reply_to_wire
 from apportion.region.events import AllocatorSpoke, EdgeSpoke, Event
 from apportion.region.explain import explain
+from apportion.region.override_messages import override
 from apportion.region.region import Outbox, Region
 
 log = structlog.get_logger("apportion.region")
 
 
 class RegionService(region_pb2_grpc.RegionServicer):
-    """Attach for edges, Govern for allocators, Explain for people and tools."""
+    """Attach for edges, Govern for allocators, Explain and Override for people and tools."""
 
     def __init__(self, region: Region) -> None:
         self._region = region
@@ -54,6 +56,10 @@ class RegionService(region_pb2_grpc.RegionServicer):
     async def Explain(self, request: region_pb2.ExplainRequest, context: Any) -> region_pb2.ExplainResponse:
         """What this replica knows of its quotas."""
         return await explain(self._region, request)
+
+    async def Override(self, request: region_pb2.OverrideRequest, context: Any) -> region_pb2.OverrideResponse:
+        """What an operator lays over the rules."""
+        return await override(self._region, request)
 
     async def _serve(
         self, requests: AsyncIterator[Any], read: Callable[[int, Any], Event]

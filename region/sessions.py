@@ -7,7 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from apportion.core.messages import AllocatorHello, Hello, Holder, Ids, Plan, Quota, QuotaName, Refused
+from apportion.core.allocator_messages import AllocatorHello, Holder, Plan
+from apportion.core.messages import Hello, Ids, Quota, QuotaName, Refused
+from apportion.core.space_saving import Counted
 from apportion.region.events import Close, Command, Send
 from apportion.region.quotas import QuotaTable
 
@@ -31,10 +33,12 @@ class EdgeSession:
         self.declared = Declared()
         self.last_report = 0
         self.attached_epoch = 0
+        self.returns = 0  # number of the latest
         self.crossings = 0
         self.degraded = 0
         self.demand: dict[int, int] = {}
         self.demand_epoch = 0
+        self.most_refused: tuple[Counted[Quota], ...] = ()
         self.rules_version = 0  # acknowledged
 
     @property

@@ -160,6 +160,7 @@ class SqliteFile:
         connection.execute("BEGIN IMMEDIATE")
         if self.created:
             self._create(connection)
+        connection.execute(sqlite_rows.OVERRIDES)
         last_ns, self.register = sqlite_rows.read_state(connection)
         self.last_ns = max(last_ns, wall_ns)
         connection.execute("UPDATE state SET last_ns = ?", (self.last_ns,))

@@ -35,6 +35,9 @@ CREATE TABLE report (
     source TEXT PRIMARY KEY, ranges TEXT NOT NULL, last_ns INTEGER NOT NULL) WITHOUT ROWID;
 """
 
+OVERRIDES = "CREATE TABLE IF NOT EXISTS overrides (id INTEGER PRIMARY KEY CHECK (id = 1), text TEXT NOT NULL)"
+"""Made when a file is opened: files of the first format have no such table."""
+
 SWEEP = """
 DELETE FROM bucket WHERE store_key > ?1 AND store_key <= ?2
 AND backlog <= units * (?3 / CASE WHEN period_ns <= 60000000000 THEN 1000 ELSE 1000000 END - last)
@@ -124,6 +127,17 @@ def rules_version(connection: sqlite3.Connection, digest: str) -> tuple[int, boo
         return int(version), False
     connection.execute("UPDATE state SET rules_digest = ?, rules_version = ?", (digest, version + 1))
     return int(version) + 1, True
+
+
+def overrides(connection: sqlite3.Connection) -> str:
+    """The operator's overrides as they were kept; "" before the first."""
+    found = connection.execute("SELECT text FROM overrides").fetchone()
+    return str(found[0]) if found is not None else ""
+
+
+def keep_overrides(connection: sqlite3.Connection, text: str) -> None:
+    """Keep them in the place of those before."""
+    connection.execute("INSERT OR REPLACE INTO overrides VALUES (1, ?)", (text,))
 
 
 def rollup_rows(connection: sqlite3.Connection, first_epoch: int) -> list[RollupRow]:

@@ -24,7 +24,7 @@ from apportion.region import sqlite_rows
 from apportion.region.buckets import BUCKETS_MAX, Buckets, StoredBucket
 from apportion.region.sqlite_file import SqliteFile, Work
 from apportion.region.sqlite_rows import INTEGER_MAX, BucketRow
-from apportion.region.store import Anchor, Charges, ChargesAnswer, RollupRow
+from apportion.region.store import Anchor, Charges, ChargesAnswer, Counters, RollupRow
 
 MEMORY_DRAIN_NS = 2 * EPOCH_NS
 """Buckets that drain within this live in memory only (design 4.2); after a restart they are full again within it."""
@@ -128,6 +128,9 @@ class SqliteStore:
         """The wall clock at `open`, or the last time the file knew if that was later, plus monotonic time since."""
         return self._monotonic_ns() + self._offset_ns
 
+    def counters(self) -> Counters:
+        return self._buckets.counters()
+
     async def consume(self, groups: tuple[Charges, ...], anchor: Anchor) -> tuple[ChargesAnswer, ...]:
         """Decide; at once where every bucket lives in memory, after a commit where one is durable."""
         self._check_open()
@@ -141,6 +144,10 @@ class SqliteStore:
         if self._flush_timer is None and (self._buckets.decided or self._buckets.changed):
             self._arm_flush()
         return answers
+
+    def tidy(self) -> None:
+        """In memory; drained rows leave the file with its writes."""
+        self._buckets.tidy(self.now_ns())
 
     async def register(self) -> Register:
         self._check_open()
@@ -172,6 +179,12 @@ class SqliteStore:
 
         version, _ = await self._ask(work=partial(sqlite_rows.rules_version, digest=digest), then=then)
         return int(version)
+
+    async def overrides(self) -> str:
+        return str(await self._ask(work=sqlite_rows.overrides))
+
+    async def keep_overrides(self, text: str) -> None:
+        await self._ask(work=partial(sqlite_rows.keep_overrides, text=text))
 
     # --- the owner --------------------------------------------------------------------------------------------------
 
@@ -234,11 +247,7 @@ class SqliteStore:
 
     async def _answers(self, batch: list[_Call]) -> list[object]:
         """The answer of each call, once all that they changed is on disk."""
-        await self._load(batch)
-        answers: list[object] = [None] * len(batch)
-        for at, call in enumerate(batch):
-            if call.anchor is not None:
-                answers[at] = self._buckets.decide(call.groups, call.anchor, self.now_ns())
+        answers = await self._decide(batch)
         works = [(at, call.work) for at, call in enumerate(batch) if call.work is not None]
         flush = self._flush_due or any(call.flush for call in batch)
         if works or flush or self._buckets.changed:
@@ -246,6 +255,20 @@ class SqliteStore:
             for (at, _), result in zip(works, done, strict=False):  # what follows is the sweep's
                 answers[at] = result
         return answers
+
+    async def _decide(self, batch: list[_Call]) -> list[object]:
+        """The decisions of each call, None for one without any."""
+        buckets = self._buckets
+        buckets.asked = {each.store_key for call in batch for group in call.groups for each in group.members}
+        try:
+            await self._load(batch)
+            decided: list[object] = [
+                None if call.anchor is None else buckets.decide(call.groups, call.anchor, self.now_ns())
+                for call in batch
+            ]
+            return decided
+        finally:
+            buckets.asked = set()
 
     async def _load(self, batch: list[_Call]) -> None:
         """Bring the durable buckets that the batch asks for into memory."""

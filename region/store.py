@@ -73,6 +73,17 @@ class ChargesAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Counters:
+    """What a store has counted since it was opened: buckets at hand now, buckets created, and requests that it refused
+    because there was no room for a further bucket.
+    """
+
+    at_hand: int
+    created: int
+    refused_full: int
+
+
+@dataclass(frozen=True, slots=True)
 class RollupRow:
     """Units admitted of a quota under one label."""
 
@@ -103,11 +114,19 @@ class Store(Protocol):
         recorded in a file, by this process or an earlier one: with each durable write the time of that write.
         """
 
+    def counters(self) -> Counters:
+        """For metrics; at any time after `open`."""
+
     async def consume(self, groups: tuple[Charges, ...], anchor: Anchor) -> tuple[ChargesAnswer, ...]:
         """Decide each group in order: check all members, then charge all or none; what is charged is rolled up under
         its label in the same operation. When it returns, what was admitted of durable buckets is on disk. Another limit
         for a key holds from this call on and keeps what was used, rescaled and rounded up if the period is another. A
         peek, a zero cost and a refusal create nothing.
+        """
+
+    def tidy(self) -> None:
+        """Forget some buckets that are no different from ones that never were; never waits. Called each half second,
+        so that memory goes back while nobody asks.
         """
 
     async def register(self) -> Register:
@@ -130,3 +149,9 @@ class Store(Protocol):
         """Version number of the rules with this digest: that of the current ones, or one more if they differ from
         them.
         """
+
+    async def overrides(self) -> str:
+        """What `keep_overrides` kept last; "" when it was never called."""
+
+    async def keep_overrides(self, text: str) -> None:
+        """Keep the operator's overrides, in the place of those before; as durable as the store when it returns."""

@@ -6,7 +6,7 @@ A label is judged once, when every report of it is due: LABELS_BACK epochs later
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from apportion.core.key import key_text
@@ -23,14 +23,22 @@ SAID_EVERY = 60
 
 Name = tuple[str, str]
 
+NOTHING: Mapping[bytes, int] = {}
+
 
 @dataclass(slots=True)
 class RuleSum:
-    """One rule over all its keys: the worst that one label was over, and what label `label` admitted, in units."""
+    """One rule over all its keys, in units: the worst that one label was over, what label `label` admitted and all did,
+    what edges refused although there was room, and how much the latest label that was over was that, `over_label`.
+    """
 
     worst: int = 0
     admitted: int = 0
     label: int = -1
+    admitted_ever: int = 0
+    refused_with_room: int = 0
+    over: int = 0
+    over_label: int = -1
 
 
 class Sums:
@@ -43,27 +51,43 @@ class Sums:
         self._meters: dict[bytes, Meter] = {}
         self._said: dict[bytes, int] = {}
 
-    def judge(self, label: int, rows: Iterable[RollupRow], edges: int) -> list[Note]:
-        """Take the sums of `label`, complete now, among `rows`, of so many `edges`; returns what is to be said."""
+    def judge(
+        self, label: int, rows: Iterable[RollupRow], edges: int, refused: Mapping[bytes, int] = NOTHING
+    ) -> list[Note]:
+        """Take the sums of `label`, complete now, among `rows`, of so many `edges`; `refused` is what these refused
+        without asking, by store key. Returns what is to be said.
+        """
         if label <= self.judged:
             return []
         self.judged = label
         notes: list[Note] = []
-        for row in rows:
-            known = self._table.by_store_key(row.store_key)
-            if row.epoch != label or known is None:
+        admitted = {row.store_key: row.units for row in rows if row.epoch == label}
+        for store_key in admitted.keys() | refused.keys():
+            known, units = self._table.by_store_key(store_key), admitted.get(store_key, 0)
+            if known is None:
                 continue
-            over = self._meter(known).record(label, row.units)
-            total = self.rules.setdefault((known.quota.domain, known.quota.rule), RuleSum())
-            total.worst = max(total.worst, over)
-            if total.label != label:
-                total.label, total.admitted = label, 0
-            total.admitted += row.units
-            if over and label - self._said.get(row.store_key, -SAID_EVERY) >= SAID_EVERY:
-                self._said[row.store_key] = label
-                notes.append(_passed(known, label, row.units, over, edges))
+            over = self._add(known, label, units, refused.get(store_key, 0))
+            if over and label - self._said.get(store_key, -SAID_EVERY) >= SAID_EVERY:
+                self._said[store_key] = label
+                notes.append(_passed(known, label, units, over, edges))
         self._forget(label)
         return notes
+
+    def _add(self, known: KnownQuota, label: int, units: int, refused: int) -> int:
+        """Add one quota's sum to its rule's; returns by how much it was over."""
+        meter = self._meter(known)
+        over = meter.record(label, units)
+        total = self.rules.setdefault((known.quota.domain, known.quota.rule), RuleSum())
+        total.worst = max(total.worst, over)
+        if over:
+            total.over = max(over, total.over if total.over_label == label else 0)
+            total.over_label = label
+        if total.label != label:
+            total.label, total.admitted = label, 0
+        total.admitted += units
+        total.admitted_ever += units
+        total.refused_with_room += min(refused, meter.room)
+        return over
 
     def _meter(self, known: KnownQuota) -> Meter:
         """The quota's meter; a new one from the label on in which its limit is another."""

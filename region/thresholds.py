@@ -49,17 +49,28 @@ def for_leader(known: Sequence[KnownQuota], demand: Units, plans: Mapping[int, H
 
 
 class OverThreshold:
-    """Units that edges refused above their thresholds without asking, by quota and label, for EPOCHS of them."""
+    """Units that edges refused above their thresholds without asking, by quota and label, for EPOCHS of them; of more
+    than ROWS_MAX quotas and labels, about 100 bytes each, the oldest labels go first.
+    """
 
     EPOCHS = 600
+    ROWS_MAX = 1_000_000
 
     def __init__(self) -> None:
         self._units: dict[int, dict[bytes, int]] = {}
+        self._rows = 0
 
     def add(self, epoch: int, store_key: bytes, units: int) -> None:
         """An edge refused so many units under the label."""
-        labels = self._units.setdefault(epoch, {})
-        labels[store_key] = labels.get(store_key, 0) + units
+        quotas = self._units.setdefault(epoch, {})
+        self._rows += store_key not in quotas
+        quotas[store_key] = quotas.get(store_key, 0) + units
+        while self._rows > self.ROWS_MAX:
+            self.forget(min(self._units) + 1)
+
+    def under(self, epoch: int) -> Mapping[bytes, int]:
+        """Units refused under one label, by quota."""
+        return self._units.get(epoch, {})
 
     def of(self, store_key: bytes) -> dict[int, int]:
         """Units refused of one quota, by label."""
@@ -68,7 +79,7 @@ class OverThreshold:
     def forget(self, before: int) -> None:
         """Forget labels below `before`."""
         for epoch in [epoch for epoch in self._units if epoch < before]:
-            del self._units[epoch]
+            self._rows -= len(self._units.pop(epoch))
 
 
 def refused_with_room(limit: RateLimit, admitted: Mapping[int, int], refused: Mapping[int, int]) -> dict[int, int]:

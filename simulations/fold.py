@@ -138,8 +138,11 @@ class Fold:
             labels = log.labels[key]
             meter, _ = folded.meters.get(key) or (Meter(log.rule.limit, log.rule.divided), 0)
             for epoch in sorted(epoch for epoch in labels if epoch < before):
-                meter.become(self._limits.limit(log.rule.name, epoch, key) or meter.limit)
-                over = meter.record(epoch, labels.pop(epoch))
+                units, limit = labels.pop(epoch), self._limits.limit(log.rule.name, epoch, key)
+                if limit is None:
+                    continue
+                meter.become(limit)
+                over = meter.record(epoch, units)
                 if over:
                     folded.over[epoch] = max(folded.over.get(epoch, 0), over)
                 folded.meters[key] = meter, epoch

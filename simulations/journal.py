@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from apportion.core.decision import Decision, Verdict
-from apportion.core.messages import AcquireAnswer, Rules, Slices
+from apportion.core.messages import AcquireAnswer, Quota, Rules, Slices
 from apportion.core.request import Application
 from apportion.region.authority import Authority
 from apportion.region.events import Consume, RollUp
@@ -32,6 +32,9 @@ class Journal(Protocol):
 
     def edge_sent(self, now_ns: int, edge: str, message: Any) -> None:
         """An edge said something."""
+
+    def returned(self, incarnation: int, epoch: int, units: dict[Quota, int]) -> None:
+        """An edge gave rights back: from this instant on it has them no more, whatever becomes of the message."""
 
     def anchored(self, now_ns: int, epoch: int, start_ns: int, length_ns: int) -> None:
         """A region started in `epoch`, which began at `start_ns`; its epochs last so long."""

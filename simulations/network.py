@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from apportion.core.messages import AcquireAnswer, Plan, Report, ReportAck, Slices, Tick
+from apportion.core.allocator_messages import Plan
+from apportion.core.messages import AcquireAnswer, Report, ReportAck, Return, Slices, Tick
 from apportion.proto.v1 import region_pb2
 from apportion.proto.wire import (
     allocator_from_wire,
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 
 MS = 1_000_000
 
-REPEATABLE = (AcquireAnswer, Plan, Report, ReportAck, Slices, Tick)
-"""Messages of which a second copy may arrive: what a peer resends, or says again after attaching anew."""
+REPEATABLE = (AcquireAnswer, Plan, Report, ReportAck, Return, Slices, Tick)
+"""Messages of which a second copy may arrive: what a peer resends, or says again after attaching anew.
+No edge sends a return again: a copy of one must change nothing all the same."""
 
 Deliver = Callable[[Any], None]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from apportion.allocator import events as allocating
 from apportion.core.decision import Decision
 from apportion.core.limit import EPOCH_NS
-from apportion.core.messages import AcquireAnswer, Rules, Slices
+from apportion.core.messages import AcquireAnswer, Return, Rules, Slices
 from apportion.core.request import Application
 from apportion.core.rule import RuleSet
 from apportion.core.rules_file import parse_rules
@@ -159,6 +159,8 @@ class EdgeNode(Client):
         match command:
             case edging.Send(message):
                 self.world.journal.edge_sent(self.world.now_ns, self.name, message)
+                if isinstance(message, Return):
+                    self._returned(message)
                 if self.stream is not None:
                     self.stream.up.send(message)
             case edging.Settled(ticket, decision):
@@ -172,6 +174,11 @@ class EdgeNode(Client):
                     self.stream.cut(1500 * MS)
             case edging.Note("error", event, fields):
                 self.world.journal.error(self.name, event, fields)
+
+    def _returned(self, message: Return) -> None:
+        names = {holding.id: holding.quota for holding in self.agent._holdings}  # noqa: SLF001  # what only it knows
+        rows = zip(message.ids.tolist(), message.units.tolist(), strict=True)
+        self.world.journal.returned(self.incarnation, message.epoch, {names[at]: units for at, units in rows})
 
 
 class AllocatorNode(Client):

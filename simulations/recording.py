@@ -82,6 +82,16 @@ class Issued(NamedTuple):
     lent: bool
 
 
+class Returned(NamedTuple):
+    """An edge gave units of its slice back; it has them no more, whatever becomes of the message."""
+
+    incarnation: int
+    rule: str
+    quota: bytes
+    epoch: int
+    units: int
+
+
 class Sliced(NamedTuple):
     """Slices of an epoch were sent under a generation."""
 
@@ -148,7 +158,21 @@ class Failed(NamedTuple):
     fields: str
 
 
-Row = Offered | Answered | Waited | Crossed | Issued | Sliced | Anchored | Stored | Ruled | Counted | Open | Failed
+Row = (
+    Offered
+    | Answered
+    | Waited
+    | Crossed
+    | Issued
+    | Returned
+    | Sliced
+    | Anchored
+    | Stored
+    | Ruled
+    | Counted
+    | Open
+    | Failed
+)
 
 
 class Recording:
@@ -250,6 +274,10 @@ class Recording:
             names = self._names[edge]
             rules = {names[member.quota] for group in message.groups for member in group.members}
             self.rows.append(Crossed(now_ns, edge, tuple(sorted(rules))))
+
+    def returned(self, incarnation: int, epoch: int, units: dict[Quota, int]) -> None:
+        for quota, each in units.items():
+            self.rows.append(Returned(incarnation, quota.rule, store_key(quota), epoch, each))
 
     def anchored(self, now_ns: int, epoch: int, start_ns: int, length_ns: int) -> None:
         self.rows.append(Anchored(now_ns, epoch, start_ns, length_ns))

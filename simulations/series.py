@@ -82,9 +82,9 @@ def rule_series(figures: RuleFigures, log: RuleLog, keys: int, issued: Series, o
 
 
 def epoch_of_start(rows: Iterable[Row], begun_ns: int) -> int:
-    """The number of the epoch in which traffic began, by the first region's clock."""
+    """The number of the epoch that began when traffic did, or nearest to that, by the first region's clock."""
     region = next(row for row in rows if isinstance(row, Anchored))
-    return region.epoch + (begun_ns - region.start_ns) // region.length_ns
+    return region.epoch + round((begun_ns - region.start_ns) / region.length_ns)
 
 
 def _issued(rows: Iterable[Row], logs: Mapping[str, RuleLog], first: int) -> dict[str, Series]:
@@ -109,7 +109,10 @@ def overshoots(log: RuleLog, limits: InForce) -> list[tuple[int, int]]:
     for key, labels in log.labels.items():
         meter = Meter(log.rule.limit, log.rule.divided)
         for epoch in sorted(labels):
-            meter.become(limits.limit(log.rule.name, epoch, key) or meter.limit)
+            limit = limits.limit(log.rule.name, epoch, key)
+            if limit is None:
+                continue
+            meter.become(limit)
             over = meter.record(epoch, labels[epoch])
             if over:
                 worst[epoch] = max(worst.get(epoch, 0), over)

@@ -15,6 +15,7 @@ from apportion.simulations.recording import (
     Issued,
     Offered,
     Open,
+    Returned,
     Row,
     Sliced,
     Stored,
@@ -35,10 +36,10 @@ class Sums:
     """Sums of the rows read so far; units of cost.
 
     `spent[rule, key][epoch]`: charged by decisions that were given. Of that, by who spent it: `spent_here` from what an
-    edge held, `degraded` by a stage. `issued`: what an edge was given; `slices` the part of it that plans gave,
-    `largest_loans` the most that was lent ahead at once. `in_store`, `reported`, `counted`: what the store decided, was
-    told first, and has counted at the end (None: the run has not ended). `crossings` by edge and second. `demand` and
-    `admitted`: (when, rule, cost) of requests for one rule.
+    edge held, `degraded` by a stage. `issued`: what an edge was given, less what it returned (`returned`: of all);
+    `slices` what plans gave of it, `largest_loans` the most that was lent ahead at once. `in_store`, `reported`,
+    `counted`: what the store decided, was told first, and has counted at the end (None: the run has not ended).
+    `crossings` by edge and second. `demand` and `admitted`: (when, rule, cost) of requests for one rule.
     """
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
@@ -48,6 +49,7 @@ class Sums:
         self.issued: Counter[Right] = Counter()
         self.slices: Counter[Right] = Counter()
         self.largest_loans: Counter[tuple[int, bytes]] = Counter()
+        self.returned = 0
         self.generations: dict[int, set[int]] = defaultdict(set)
         self.in_store: Counter[Label] = Counter()
         self.reported: Counter[Label] = Counter()
@@ -82,6 +84,9 @@ class Sums:
                     self.slices[incarnation, quota, epoch] += units
                 else:
                     self.largest_loans[incarnation, quota] = max(self.largest_loans[incarnation, quota], units)
+            case Returned(incarnation, _, quota, epoch, units):
+                self.issued[incarnation, quota, epoch] -= units
+                self.returned += units
             case Sliced():
                 self.generations[row.epoch].add(row.generation)
             case Stored(_, quota, epoch, units, reported):

@@ -96,8 +96,11 @@ class DecideRequest(_message.Message):
 
     DOMAIN_FIELD_NUMBER: _builtins.int
     DESCRIPTORS_FIELD_NUMBER: _builtins.int
+    REFUSE_UNKNOWN_MEASURES_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """The rules' `domain`; empty = the only one, an error where there are several."""
+    refuse_unknown_measures: _builtins.bool
+    """Whether a cost of a measure that no rule of the domain counts is an error; false = it costs nothing."""
     @_builtins.property
     def descriptors(self) -> _containers.RepeatedCompositeFieldContainer[Global___Descriptor]:
         """Sets of dimensions, at least one. A rule and key that several of them hit is charged once, with the sum."""
@@ -107,10 +110,11 @@ class DecideRequest(_message.Message):
         *,
         domain: _builtins.str = ...,
         descriptors: _abc.Iterable[Global___Descriptor] | None = ...,
+        refuse_unknown_measures: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["descriptors", b"descriptors", "domain", b"domain"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["descriptors", b"descriptors", "domain", b"domain", "refuse_unknown_measures", b"refuse_unknown_measures"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -323,7 +323,9 @@ class RulesText(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Name of the file, without its folder; at most 1024 bytes of UTF-8."""
+    """Name of the file, without its folder; at most 1024 bytes of UTF-8. `/overrides`: what an operator laid over the
+    files, as `apportion.core.overrides` writes it; no file has a slash in its name.
+    """
     text: _builtins.str
     """The whole text of the file."""
     def __init__(
@@ -573,6 +575,8 @@ class Report(_message.Message):
     DEGRADED_FIELD_NUMBER: _builtins.int
     SPENT_DEGRADED_FIELD_NUMBER: _builtins.int
     OVER_THRESHOLD_FIELD_NUMBER: _builtins.int
+    MOST_REFUSED_FIELD_NUMBER: _builtins.int
+    DEGRADED_RULES_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number of the report; a repetition has the same one."""
     epoch: _builtins.int
@@ -607,6 +611,16 @@ class Report(_message.Message):
     def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotaName]:
         """Names that are declared with this message; none = every id is known already."""
 
+    @_builtins.property
+    def most_refused(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeavyQuota]:
+        """Quotas of which most was refused in the epoch, the heaviest first, at most 20; no more than a part of them are
+        among the demand. None = nothing was refused.
+        """
+
+    @_builtins.property
+    def degraded_rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___DegradedRule]:
+        """Rules that were answered without the authority that should have decided, at most 1,024; none = no rule was."""
+
     def __init__(
         self,
         *,
@@ -622,14 +636,84 @@ class Report(_message.Message):
         degraded: _builtins.int = ...,
         spent_degraded: _builtins.bytes = ...,
         over_threshold: _builtins.bytes = ...,
+        most_refused: _abc.Iterable[Global___HeavyQuota] | None = ...,
+        degraded_rules: _abc.Iterable[Global___DegradedRule] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crossings", b"crossings", "degraded", b"degraded", "demand", b"demand", "demand_ids", b"demand_ids", "epoch", b"epoch", "names", b"names", "number", b"number", "over_threshold", b"over_threshold", "spent", b"spent", "spent_degraded", b"spent_degraded", "spent_epoch", b"spent_epoch", "spent_ids", b"spent_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crossings", b"crossings", "degraded", b"degraded", "degraded_rules", b"degraded_rules", "demand", b"demand", "demand_ids", b"demand_ids", "epoch", b"epoch", "most_refused", b"most_refused", "names", b"names", "number", b"number", "over_threshold", b"over_threshold", "spent", b"spent", "spent_degraded", b"spent_degraded", "spent_epoch", b"spent_epoch", "spent_ids", b"spent_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Report: _TypeAlias = Report  # noqa: Y015
+
+@_typing.final
+class DegradedRule(_message.Message):
+    """A rule that an edge answered without the authority that should have decided."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    REQUESTS_FIELD_NUMBER: _builtins.int
+    domain: _builtins.str
+    """Domain of the rule, at most 1024 bytes of UTF-8."""
+    rule: _builtins.str
+    """Name of the rule, at most 1024 bytes of UTF-8."""
+    requests: _builtins.int
+    """Requests that were answered so."""
+    def __init__(
+        self,
+        *,
+        domain: _builtins.str = ...,
+        rule: _builtins.str = ...,
+        requests: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "requests", b"requests", "rule", b"rule"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DegradedRule: _TypeAlias = DegradedRule  # noqa: Y015
+
+@_typing.final
+class HeavyQuota(_message.Message):
+    """A quota of which much was refused, counted by Space-Saving: its count is never too low."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    UNITS_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    domain: _builtins.str
+    """Domain of the rule, at most 1024 bytes of UTF-8."""
+    rule: _builtins.str
+    """Name of the rule, at most 1024 bytes of UTF-8."""
+    key: _builtins.bytes
+    """The key, as QuotaName has it."""
+    units: _builtins.int
+    """Units that were refused at most; a cost that can never be admitted counts as the largest that can, at least 1."""
+    error: _builtins.int
+    """By how much `units` may be too high."""
+    def __init__(
+        self,
+        *,
+        domain: _builtins.str = ...,
+        rule: _builtins.str = ...,
+        key: _builtins.bytes = ...,
+        units: _builtins.int = ...,
+        error: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "error", b"error", "key", b"key", "rule", b"rule", "units", b"units"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeavyQuota: _TypeAlias = HeavyQuota  # noqa: Y015
 
 @_typing.final
 class Return(_message.Message):
@@ -640,22 +724,32 @@ class Return(_message.Message):
     EPOCH_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     UNITS_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    READY_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     """The label of the units."""
     ids: _builtins.bytes
     """Column u32, a row for each quota, each once: its id."""
     units: _builtins.bytes
     """Column u64, beside `ids`: units given back."""
+    number: _builtins.int
+    """Counts the returns on this stream from 1; one that is not above the last is a copy, and changes nothing."""
+    ready: _builtins.bytes
+    """Column u64, beside `ids`: how many of `units` the edge's smoothing would have let it spend at once. Empty = none of
+    any.
+    """
     def __init__(
         self,
         *,
         epoch: _builtins.int = ...,
         ids: _builtins.bytes = ...,
         units: _builtins.bytes = ...,
+        number: _builtins.int = ...,
+        ready: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "ids", b"ids", "units", b"units"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "ids", b"ids", "number", b"number", "ready", b"ready", "units", b"units"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -814,6 +908,7 @@ class Slices(_message.Message):
     NAMES_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     UNITS_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     """The epoch whose label the units bear."""
     generation: _builtins.int
@@ -824,6 +919,8 @@ class Slices(_message.Message):
     """Column u32, a row for each quota, each once: its id."""
     units: _builtins.bytes
     """Column u64, beside `ids`: units that the edge may spend."""
+    kept: _builtins.bytes
+    """Column u32, a row for each quota of which the edge returns nothing early, each once: its id, one of `ids`."""
     @_builtins.property
     def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotaName]:
         """Names that are declared with this message; none = every id is known already."""
@@ -837,10 +934,11 @@ class Slices(_message.Message):
         names: _abc.Iterable[Global___QuotaName] | None = ...,
         ids: _builtins.bytes = ...,
         units: _builtins.bytes = ...,
+        kept: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "generation", b"generation", "ids", b"ids", "names", b"names", "rules_version", b"rules_version", "units", b"units"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "generation", b"generation", "ids", b"ids", "kept", b"kept", "names", b"names", "rules_version", b"rules_version", "units", b"units"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1083,22 +1181,28 @@ class Column(_message.Message):
     HOLDER_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     UNITS_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
     holder: _builtins.int
     """Incarnation of the holder; each holder has at most one column."""
     ids: _builtins.bytes
     """Column u32, a row for each quota, each once: its id."""
     units: _builtins.bytes
     """Column u64, beside `ids`: units that the holder may spend or lend."""
+    kept: _builtins.bytes
+    """Column u32, a row for each quota of which an edge returns nothing early, because it is small and the quota is
+    overloaded, each once: its id, one of `ids`.
+    """
     def __init__(
         self,
         *,
         holder: _builtins.int = ...,
         ids: _builtins.bytes = ...,
         units: _builtins.bytes = ...,
+        kept: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["holder", b"holder", "ids", b"ids", "units", b"units"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holder", b"holder", "ids", b"ids", "kept", b"kept", "units", b"units"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1399,6 +1503,7 @@ class Demand(_message.Message):
     NAMES_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     DEMAND_FIELD_NUMBER: _builtins.int
+    EARLY_FIELD_NUMBER: _builtins.int
     holder: _builtins.int
     """Incarnation of the edge."""
     epoch: _builtins.int
@@ -1409,6 +1514,10 @@ class Demand(_message.Message):
     """
     demand: _builtins.bytes
     """Column u64, beside `ids`: offered cost in units; 2^53 - 1 stands for that or more."""
+    early: _builtins.bool
+    """The epoch is not over: the edge returned what it will not use of these quotas, and `demand` is what it kept. Of
+    other quotas it says nothing, and the report of the epoch follows.
+    """
     @_builtins.property
     def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotaName]:
         """Names that are declared with this message; none = every id is known already."""
@@ -1421,10 +1530,11 @@ class Demand(_message.Message):
         names: _abc.Iterable[Global___QuotaName] | None = ...,
         ids: _builtins.bytes = ...,
         demand: _builtins.bytes = ...,
+        early: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "epoch", b"epoch", "holder", b"holder", "ids", b"ids", "names", b"names"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "early", b"early", "epoch", b"epoch", "holder", b"holder", "ids", b"ids", "names", b"names"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1530,6 +1640,8 @@ class ExplainResponse(_message.Message):
     RULES_FIELD_NUMBER: _builtins.int
     RULES_REJECTED_FIELD_NUMBER: _builtins.int
     REJECTED_FILES_FIELD_NUMBER: _builtins.int
+    OVERRIDES_FIELD_NUMBER: _builtins.int
+    MOST_REFUSED_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     """The epoch now."""
     rules_version: _builtins.int
@@ -1562,6 +1674,14 @@ class ExplainResponse(_message.Message):
     def rejected_files(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of the rules files that are not in force as they are on disk; each keeps its own last good text."""
 
+    @_builtins.property
+    def overrides(self) -> _containers.RepeatedCompositeFieldContainer[Global___Override]:
+        """What an operator laid over the rules and has not ended, in the order in which it was laid; none = nothing."""
+
+    @_builtins.property
+    def most_refused(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeavyQuota]:
+        """With `heaviest`: so many quotas of which most was refused, by the latest report of every edge; the heaviest first."""
+
     def __init__(
         self,
         *,
@@ -1575,10 +1695,12 @@ class ExplainResponse(_message.Message):
         rules: _abc.Iterable[Global___RuleTotals] | None = ...,
         rules_rejected: _builtins.str = ...,
         rejected_files: _abc.Iterable[_builtins.str] | None = ...,
+        overrides: _abc.Iterable[Global___Override] | None = ...,
+        most_refused: _abc.Iterable[Global___HeavyQuota] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["register", b"register"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["edges", b"edges", "epoch", b"epoch", "quotas", b"quotas", "quotas_left_out", b"quotas_left_out", "register", b"register", "rejected_files", b"rejected_files", "replica", b"replica", "rules", b"rules", "rules_rejected", b"rules_rejected", "rules_version", b"rules_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["edges", b"edges", "epoch", b"epoch", "most_refused", b"most_refused", "overrides", b"overrides", "quotas", b"quotas", "quotas_left_out", b"quotas_left_out", "register", b"register", "rejected_files", b"rejected_files", "replica", b"replica", "rules", b"rules", "rules_rejected", b"rules_rejected", "rules_version", b"rules_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1617,6 +1739,8 @@ class QuotaState(_message.Message):
     RULES_VERSION_FIELD_NUMBER: _builtins.int
     REFUSED_AT_EDGES_FIELD_NUMBER: _builtins.int
     REFUSED_WITH_ROOM_FIELD_NUMBER: _builtins.int
+    STATE_REASON_FIELD_NUMBER: _builtins.int
+    LOSSES_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """Domain of the rule."""
     rule: _builtins.str
@@ -1673,6 +1797,8 @@ class QuotaState(_message.Message):
     """Of these, units that the quota could still have admitted when their labels ended, by the region's own sum: the most
     that refusing at the edge has cost.
     """
+    state_reason: _builtins.str
+    """Why `state` is degraded or advisory, for a person; empty = it is neither."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___EpochState]:
         """The epochs asked for, ascending, the present one last; an epoch that is not known is left out."""
@@ -1688,6 +1814,12 @@ class QuotaState(_message.Message):
     @_builtins.property
     def lowered_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What lowered the quota below the rule's limit, for a person, each; none = nothing did."""
+
+    @_builtins.property
+    def losses(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What the quota's counters have lost that would still count against its limit now, for a person, each; none =
+        nothing.
+        """
 
     def __init__(
         self,
@@ -1719,10 +1851,12 @@ class QuotaState(_message.Message):
         rules_version: _builtins.int = ...,
         refused_at_edges: _builtins.int = ...,
         refused_with_room: _builtins.int = ...,
+        state_reason: _builtins.str = ...,
+        losses: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "resets_after_ns", b"resets_after_ns", "used", b"used"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "bound_reason", b"bound_reason", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_dimensions", b"key_dimensions", "key_text", b"key_text", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "lowered_by", b"lowered_by", "offered", b"offered", "quota_units", b"quota_units", "refused", b"refused", "refused_at_edges", b"refused_at_edges", "refused_with_room", b"refused_with_room", "reset_reason", b"reset_reason", "resets_after_ns", b"resets_after_ns", "rule", b"rule", "rules_version", b"rules_version", "state", b"state", "used", b"used", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "bound_reason", b"bound_reason", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_dimensions", b"key_dimensions", "key_text", b"key_text", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "losses", b"losses", "lowered_by", b"lowered_by", "offered", b"offered", "quota_units", b"quota_units", "refused", b"refused", "refused_at_edges", b"refused_at_edges", "refused_with_room", b"refused_with_room", "reset_reason", b"reset_reason", "resets_after_ns", b"resets_after_ns", "rule", b"rule", "rules_version", b"rules_version", "state", b"state", "state_reason", b"state_reason", "used", b"used", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__above_quota: _TypeAlias = _typing.Literal["above_quota"]  # noqa: Y015
     _WhichOneofArgType__above_quota: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota"]  # noqa: Y015
@@ -1953,3 +2087,155 @@ class RuleTotals(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__bound) -> _WhichOneofReturnType__bound | None: ...
 
 Global___RuleTotals: _TypeAlias = RuleTotals  # noqa: Y015
+
+@_typing.final
+class Override(_message.Message):
+    """---------------------------------------------------------------------------------------------------- overriding
+
+    What an operator lays over a rule, or keys of it, until it ends by itself. It only ever lowers a quota, or has a rule
+    count as a shadow, which refuses nobody.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class KeyEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    RATE_UNITS_FIELD_NUMBER: _builtins.int
+    RATE_PERIOD_NS_FIELD_NUMBER: _builtins.int
+    SHADOW_FIELD_NUMBER: _builtins.int
+    LEFT_NS_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    WHO_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
+    domain: _builtins.str
+    """Domain of the rule. Empty = of the only domain that has such a rule; with rule `*`, of every domain."""
+    rule: _builtins.str
+    """Name of the rule; `*` = every rule whose key has the dimensions."""
+    rate_units: _builtins.int
+    """Units that each of these quotas gets in a period at most, 0 = none; absent = `shadow`."""
+    rate_period_ns: _builtins.int
+    """The period of `rate_units`, nanoseconds; 0 where there is no rate."""
+    shadow: _builtins.bool
+    """Whether the rule is counted as if enforced and refuses nobody."""
+    left_ns: _builtins.int
+    """How long it holds from now on, nanoseconds."""
+    why: _builtins.str
+    """Why, for the audit line; never empty, but in a `clear`."""
+    who: _builtins.str
+    """Who laid it, or clears it, for the audit line; never empty."""
+    rules: _builtins.int
+    """In answers: over how many rules it is laid; 0 = there is no such rule any more."""
+    @_builtins.property
+    def key(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Values of dimensions of the rule's key, at most 64 bytes each: quotas whose key has them; none = all of the rule's."""
+
+    def __init__(
+        self,
+        *,
+        domain: _builtins.str = ...,
+        rule: _builtins.str = ...,
+        key: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        rate_units: _builtins.int | None = ...,
+        rate_period_ns: _builtins.int = ...,
+        shadow: _builtins.bool = ...,
+        left_ns: _builtins.int = ...,
+        why: _builtins.str = ...,
+        who: _builtins.str = ...,
+        rules: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_rate_units", b"_rate_units", "rate_units", b"rate_units"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rate_units", b"_rate_units", "domain", b"domain", "key", b"key", "left_ns", b"left_ns", "rate_period_ns", b"rate_period_ns", "rate_units", b"rate_units", "rule", b"rule", "rules", b"rules", "shadow", b"shadow", "who", b"who", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__rate_units: _TypeAlias = _typing.Literal["rate_units"]  # noqa: Y015
+    _WhichOneofArgType__rate_units: _TypeAlias = _typing.Literal["_rate_units", b"_rate_units"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rate_units) -> _WhichOneofReturnType__rate_units | None: ...
+
+Global___Override: _TypeAlias = Override  # noqa: Y015
+
+@_typing.final
+class OverrideRequest(_message.Message):
+    """What to do; neither = only list."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LAY_FIELD_NUMBER: _builtins.int
+    CLEAR_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def lay(self) -> Global___Override:
+        """Lay this one, in the place of one over the same rule and key."""
+
+    @_builtins.property
+    def clear(self) -> Global___Override:
+        """Clear the one over this rule and key; `who` and `why` are of the clearing."""
+
+    def __init__(
+        self,
+        *,
+        lay: Global___Override | None = ...,
+        clear: Global___Override | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "clear", b"clear", "lay", b"lay"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "clear", b"clear", "lay", b"lay"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["lay", "clear"]  # noqa: Y015
+    _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
+
+Global___OverrideRequest: _TypeAlias = OverrideRequest  # noqa: Y015
+
+@_typing.final
+class OverrideResponse(_message.Message):
+    """What is laid now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OVERRIDES_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
+    RULES_VERSION_FIELD_NUMBER: _builtins.int
+    rules_version: _builtins.int
+    """Version of the rules with these overrides: in force at an edge once it has acknowledged it."""
+    @_builtins.property
+    def overrides(self) -> _containers.RepeatedCompositeFieldContainer[Global___Override]:
+        """All overrides, in the order in which they were laid."""
+
+    @_builtins.property
+    def changed(self) -> Global___Override:
+        """The one that was laid or cleared; absent when nothing was to be done."""
+
+    def __init__(
+        self,
+        *,
+        overrides: _abc.Iterable[Global___Override] | None = ...,
+        changed: Global___Override | None = ...,
+        rules_version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "overrides", b"overrides", "rules_version", b"rules_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OverrideResponse: _TypeAlias = OverrideResponse  # noqa: Y015

@@ -50,6 +50,11 @@ class RegionStub:
                 request_serializer=apportion_dot_proto_dot_v1_dot_region__pb2.ExplainRequest.SerializeToString,
                 response_deserializer=apportion_dot_proto_dot_v1_dot_region__pb2.ExplainResponse.FromString,
                 _registered_method=True)
+        self.Override = channel.unary_unary(
+                '/apportion.v1.Region/Override',
+                request_serializer=apportion_dot_proto_dot_v1_dot_region__pb2.OverrideRequest.SerializeToString,
+                response_deserializer=apportion_dot_proto_dot_v1_dot_region__pb2.OverrideResponse.FromString,
+                _registered_method=True)
 
 
 class RegionServicer:
@@ -78,6 +83,14 @@ class RegionServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Override(self, request, context):
+        """Lays or clears what an operator puts over the rules for a while, and lists it. INVALID_ARGUMENT names what is wrong
+        with it, and then nothing was changed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RegionServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -95,6 +108,11 @@ def add_RegionServicer_to_server(servicer, server):
                     servicer.Explain,
                     request_deserializer=apportion_dot_proto_dot_v1_dot_region__pb2.ExplainRequest.FromString,
                     response_serializer=apportion_dot_proto_dot_v1_dot_region__pb2.ExplainResponse.SerializeToString,
+            ),
+            'Override': grpc.unary_unary_rpc_method_handler(
+                    servicer.Override,
+                    request_deserializer=apportion_dot_proto_dot_v1_dot_region__pb2.OverrideRequest.FromString,
+                    response_serializer=apportion_dot_proto_dot_v1_dot_region__pb2.OverrideResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -179,6 +197,33 @@ class Region:
             '/apportion.v1.Region/Explain',
             apportion_dot_proto_dot_v1_dot_region__pb2.ExplainRequest.SerializeToString,
             apportion_dot_proto_dot_v1_dot_region__pb2.ExplainResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Override(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/apportion.v1.Region/Override',
+            apportion_dot_proto_dot_v1_dot_region__pb2.OverrideRequest.SerializeToString,
+            apportion_dot_proto_dot_v1_dot_region__pb2.OverrideResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -56,6 +56,10 @@ class RegionStub:
     """An allocator's link, leader and standby alike. The allocator's first message is AllocatorHello."""
     Explain: _grpc.UnaryUnaryMultiCallable[_region_pb2.ExplainRequest, _region_pb2.ExplainResponse]
     """What this replica knows of its quotas, edges and rules now; changes nothing."""
+    Override: _grpc.UnaryUnaryMultiCallable[_region_pb2.OverrideRequest, _region_pb2.OverrideResponse]
+    """Lays or clears what an operator puts over the rules for a while, and lists it. INVALID_ARGUMENT names what is wrong
+    with it, and then nothing was changed.
+    """
 
 @_typing.type_check_only
 class RegionAsyncStub(RegionStub):
@@ -70,6 +74,10 @@ class RegionAsyncStub(RegionStub):
     """An allocator's link, leader and standby alike. The allocator's first message is AllocatorHello."""
     Explain: _aio.UnaryUnaryMultiCallable[_region_pb2.ExplainRequest, _region_pb2.ExplainResponse]  # type: ignore[assignment]
     """What this replica knows of its quotas, edges and rules now; changes nothing."""
+    Override: _aio.UnaryUnaryMultiCallable[_region_pb2.OverrideRequest, _region_pb2.OverrideResponse]  # type: ignore[assignment]
+    """Lays or clears what an operator puts over the rules for a while, and lists it. INVALID_ARGUMENT names what is wrong
+    with it, and then nothing was changed.
+    """
 
 class RegionServicer(metaclass=_abc_1.ABCMeta):
     """The regional authority: the side that every edge and every allocator calls."""
@@ -99,5 +107,15 @@ class RegionServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_region_pb2.ExplainResponse, _abc.Awaitable[_region_pb2.ExplainResponse]]:
         """What this replica knows of its quotas, edges and rules now; changes nothing."""
+
+    @_abc_1.abstractmethod
+    def Override(
+        self,
+        request: _region_pb2.OverrideRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_region_pb2.OverrideResponse, _abc.Awaitable[_region_pb2.OverrideResponse]]:
+        """Lays or clears what an operator puts over the rules for a while, and lists it. INVALID_ARGUMENT names what is wrong
+        with it, and then nothing was changed.
+        """
 
 def add_RegionServicer_to_server(servicer: RegionServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

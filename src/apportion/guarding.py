@@ -46,18 +46,28 @@ class Unreadable:
 
     method: str
 
-    def error(self) -> InputError:
-        return InputError(
-            f"the request of {self.method} cannot be read: it is cut short, damaged, of another type, or has text that "
-            f"is not UTF-8"
-        )
+
+def unreadable(method: str) -> InputError:
+    """The error of a request whose bytes are no message of its type."""
+    return InputError(
+        f"the request of {method} cannot be read: it is cut short, damaged, of another type, or has text that is not "
+        f"UTF-8"
+    )
+
+
+def refusal_of(method: str, error: Exception) -> tuple[grpc.StatusCode, str]:
+    """The status that answers an exception, and its text. Our own fault is logged."""
+    for kind, status in STATUSES:
+        if isinstance(error, kind):
+            return status, _cut(str(error))
+    log.error("call_failed", method=method, exc_info=error)
+    return grpc.StatusCode.INTERNAL, "internal error; the server's log has it"
 
 
 class Guarded:
     """Takes services like a gRPC server, as generated `add_..._to_server` functions expect, and guards each method.
 
-    A servicer's methods are coroutines or asynchronous generators. One that takes a stream must iterate over it. One
-    that answers with `bytes` has serialised its answer itself.
+    A servicer's methods are coroutines or asynchronous generators. One that takes a stream must iterate over it.
     """
 
     def __init__(self, server: grpc.aio.Server) -> None:
@@ -76,7 +86,7 @@ class Guarded:
 def guard(method: str, handler: Handler) -> Handler:
     """`handler` with its requests read safely and its errors turned into statuses; `method` is its name for people."""
     reader = _reader(method, handler.request_deserializer)
-    writer = _writer(handler.response_serializer)
+    writer = handler.response_serializer
     if handler.unary_unary is not None:
         return grpc.unary_unary_rpc_method_handler(_unary(method, handler.unary_unary), reader, writer)
     if handler.stream_unary is not None:
@@ -101,19 +111,10 @@ def _reader(method: str, read: Callable[[bytes], Any] | None) -> Callable[[bytes
     return read_safely
 
 
-def _writer(write: Callable[[Any], bytes] | None) -> Callable[[Any], bytes]:
-    assert write is not None, "a method of protobuf messages"
-
-    def write_unless_written(answer: Any) -> bytes:
-        return answer if answer.__class__ is bytes else write(answer)
-
-    return write_unless_written
-
-
 def _whole(request: Any) -> Any:
     """A request that is one message."""
     if request.__class__ is Unreadable:
-        raise request.error()
+        raise unreadable(request.method)
     return request
 
 
@@ -162,12 +163,7 @@ async def _abort(method: str, error: Exception, context: Any) -> None:
     """End the call with the status of `error`. What ended already, by the servicer or by the peer, stays ended."""
     if isinstance(error, grpc.aio.AbortError | grpc.RpcError):
         raise error
-    status = next((status for kind, status in STATUSES if isinstance(error, kind)), None)
-    if status is None:
-        log.error("call_failed", method=method, exc_info=error)
-        await context.abort(grpc.StatusCode.INTERNAL, "internal error; the server's log has it")
-    else:
-        await context.abort(status, _cut(str(error)))
+    await context.abort(*refusal_of(method, error))
 
 
 def _cut(text: str) -> str:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import errno
 import re
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import grpc
 import grpc.aio
 
 from apportion.core.errors import InputError
-from apportion.proto.wire import CHANNEL_OPTIONS, MESSAGE_BYTES_MAX
+from apportion.proto.wire import CHANNEL_OPTIONS
 
 UNIX_PATH_MAX = 107
 """Bytes of a socket's path: what the operating system's structure holds."""
@@ -57,19 +56,15 @@ def check_addresses(text: str) -> tuple[str, ...]:
 async def listen(
     address: str,
     register: Callable[[grpc.aio.Server], None],
-    interceptors: Sequence[Any] = (),
-    message_bytes_max: int = MESSAGE_BYTES_MAX,
 ) -> tuple[grpc.aio.Server, str]:
     """Start a gRPC server on `address`; `register` adds its services. Returns it with the address really bound.
 
-    Port 0 takes a free port. A message of more than `message_bytes_max` is refused unread. Raises InputError when the
-    address cannot be had: in use, no permission, no such host.
+    Port 0 takes a free port. Raises InputError when the address cannot be had: in use, no permission, no such host.
     """
     check_address(address)
     _check_free(address)
     # Without this two processes could share a port on Linux, and each would get half of the calls.
-    options = dict(CHANNEL_OPTIONS) | {"grpc.max_receive_message_length": message_bytes_max, "grpc.so_reuseport": 0}
-    server = grpc.aio.server(options=list(options.items()), interceptors=list(interceptors))
+    server = grpc.aio.server(options=[*CHANNEL_OPTIONS, ("grpc.so_reuseport", 0)])
     register(server)
     try:
         port = server.add_insecure_port(address)

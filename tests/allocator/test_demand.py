@@ -208,3 +208,28 @@ def test_two_histories_with_the_same_reports_are_the_same() -> None:
             report(history, E2, epoch, {B: epoch % 3})
     ours, theirs = leader.select((E1, E2)), standby.select((E1, E2))
     assert (ours.base.tolist(), ours.want.tolist()) == (theirs.base.tolist(), theirs.want.tolist())
+
+
+# --- what an edge kept of an epoch that is not over -------------------------------------------------------------------
+
+
+def test_what_an_edge_kept_early_lowers_its_base_until_it_has_reported() -> None:
+    """Quotas 0 and 1 at 40 in all 8 ticks; in epoch 9 the edge keeps 3 of the former. Its report says 38 after all."""
+    history, quotas, units = DemandHistory(), np.array([0, 1]), np.array([40, 40], np.uint64)
+    history.record(1, 7, quotas, units, ran_before=True)
+    history.foresee(1, 9, np.array([0]), np.array([3], np.uint64))
+    history.foresee(1, 9, np.array([5]), np.array([7], np.uint64))
+    assert base(history, 1) == {0: 3, 1: 40}
+    history.record(1, 8, quotas, units, ran_before=False)
+    assert base(history, 1) == {0: 3, 1: 40}
+    history.record(1, 9, quotas, np.array([38, 40], np.uint64), ran_before=False)
+    assert base(history, 1) == {0: 38, 1: 40}
+
+
+def test_an_edge_that_kept_much_wants_no_more_for_it() -> None:
+    """Base demand only falls; of an edge or quota never heard of nothing is foreseen."""
+    history = DemandHistory()
+    history.foresee(1, 9, np.array([0]), np.array([3], np.uint64))
+    history.record(1, 8, np.array([0]), np.array([40], np.uint64), ran_before=True)
+    history.foresee(1, 9, np.array([0]), np.array([90], np.uint64))
+    assert base(history, 1) == {0: 40}

@@ -4,8 +4,8 @@ from random import Random
 
 from apportion.allocator.events import Command, Send
 from apportion.allocator.leader import Leader
+from apportion.core.allocator_messages import Claim, Lead, Plan, RegisterAnswer
 from apportion.core.limit import EPOCH_NS
-from apportion.core.messages import Claim, Lead, Plan, RegisterAnswer
 from tests.allocator.world import E1, MS, World, content, leader, quota
 
 SEEDS = 400

@@ -3,16 +3,9 @@
 from dataclasses import replace
 
 from apportion.allocator.events import Connected, Received, Send
+from apportion.core.allocator_messages import AllocatorHello, Claim, RegisterAnswer
 from apportion.core.limit import EPOCH_NS
-from apportion.core.messages import (
-    AllocatorHello,
-    Claim,
-    EpochKind,
-    EpochMark,
-    RegisterAnswer,
-    Rules,
-    Tick,
-)
+from apportion.core.messages import EpochKind, EpochMark, Rules, Tick
 from tests.allocator.world import MS, REPLICA, RULES, World, content, generation, leader, quota
 
 T1 = EPOCH_NS

@@ -2,13 +2,9 @@
 
 from dataclasses import replace
 
+from apportion.core.allocator_messages import Lead, RegisterAnswer
 from apportion.core.limit import EPOCH_NS
-from apportion.core.messages import (
-    EpochKind,
-    EpochMark,
-    Lead,
-    RegisterAnswer,
-)
+from apportion.core.messages import EpochKind, EpochMark
 from tests.allocator.world import MS, World, generation, leader
 
 T1 = EPOCH_NS

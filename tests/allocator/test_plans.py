@@ -7,8 +7,9 @@ import pytest
 
 from apportion.allocator.names import EPOCHS_RESTED
 from apportion.allocator.planning import Limits
+from apportion.core.allocator_messages import Demand, Plan
 from apportion.core.limit import EPOCH_NS, RateLimit
-from apportion.core.messages import Demand, Plan, Quota, QuotaName, Rules
+from apportion.core.messages import Quota, QuotaName, Rules
 from apportion.core.rules_file import parse_rules
 from tests.allocator.world import E1, E2, E3, MS, REPLICA, RULES, World, leader, names_of, quota, units_of
 
@@ -39,9 +40,22 @@ def test_each_edge_gets_its_base_demand_and_the_replica_the_pool() -> None:
 
 
 def test_in_overload_edges_get_the_fair_level() -> None:
-    """950 of 1000 by max-min, 50 in the pool."""
+    """950 of 1000 by max-min, 50 in the pool; the small edge has a unit more than it ever asked for, and keeps it."""
     plans = plans_until(World(), 12, {E1: {WEB: 5000}, E2: {WEB: 5000}, E3: {WEB: 50}})
-    assert given(plans) == {E1: {WEB: 450}, E2: {WEB: 450}, E3: {WEB: 50}, REPLICA: {WEB: 50}}
+    assert given(plans) == {E1: {WEB: 450}, E2: {WEB: 449}, E3: {WEB: 51}, REPLICA: {WEB: 50}}
+    assert {column.holder: len(column.kept) for column in plans[-1].columns} == {E1: 0, E2: 0, E3: 1, REPLICA: 0}
+
+
+def test_what_an_edge_kept_early_counts_in_the_next_division_only() -> None:
+    """E1 returned all but 30 of its 600 in epoch 13; the next plan gives it 30, the one after goes by its report."""
+    world, one = World(edges={E1: REPLICA}, demand={E1: {WEB: 600}}), leader()
+    world.connect(one)
+    world.run(13 * EPOCH_NS + 300 * MS, one)
+    columns = np.zeros(1, np.uint32), np.array([30], np.uint64)
+    world.receive(one, Demand(E1, world.epoch, (QuotaName(0, WEB),), *columns, early=True))
+    world.run(14 * EPOCH_NS + 600 * MS, one)
+    by_name = names_of(*(plan for _, plan in world.plans))
+    assert [units_of(plan, E1, by_name) for _, plan in world.plans[-3:]] == [{WEB: 600}, {WEB: 30}, {WEB: 600}]
 
 
 def test_only_quotas_of_divided_rules_with_demand_are_planned() -> None:

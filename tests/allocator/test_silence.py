@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from apportion.allocator.silence import KnownEdge, Silence
-from apportion.core.messages import Column, Governance, Holder, Plan, Quota, Register, Tick
+from apportion.core.allocator_messages import Column, Governance, Holder, Plan
+from apportion.core.messages import Quota, Register, Tick
 from apportion.core.rules_file import parse_rules
 
 S = 1_000_000_000

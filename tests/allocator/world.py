@@ -11,22 +11,10 @@ import numpy as np
 
 from apportion.allocator.events import Command, Connected, Event, Lost, Polled, Received, Send
 from apportion.allocator.leader import Leader
+from apportion.core.allocator_messages import Claim, Demand, Governance, Holder, Lead, Plan, RegisterAnswer
 from apportion.core.key import encode_key
 from apportion.core.limit import EPOCH_NS
-from apportion.core.messages import (
-    Claim,
-    Demand,
-    Governance,
-    Holder,
-    Lead,
-    Plan,
-    Quota,
-    QuotaName,
-    Register,
-    RegisterAnswer,
-    Rules,
-    Tick,
-)
+from apportion.core.messages import Quota, QuotaName, Register, Rules, Tick
 from apportion.core.rules_file import parse_rules
 from apportion.region import register as registers
 

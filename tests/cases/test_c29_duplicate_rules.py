@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apportion.core.errors import RulesError
+from apportion.core.last_good import merge
 from apportion.core.rules_file import parse_rules
 
 HEAD = "version: 1\ndomain: api\nrules:\n"
@@ -63,3 +64,16 @@ def test_another_period_is_another_limit() -> None:
     """15 a second and 300 a minute both apply."""
     rules = parse_rules([("a.yaml", HEAD + rule("second", "15/s") + rule("minute", "300/min"))])
     assert len(rules.domains["api"].rules) == 2
+
+
+def test_at_a_reload_the_rule_that_was_there_stays() -> None:
+    """In its own file or in one more; both places are named, and another domain's change is taken."""
+    mail = HEAD.replace("api", "mail")
+    good = (("a.yaml", HEAD + rule("fifteen", "15/s")), ("mail.yaml", mail + rule("box", "1/s")))
+    changed = ("mail.yaml", mail + rule("box", "2/s"))
+    for file, more in (("a.yaml", rule("fifteen", "15/s")), ("b.yaml", "")):
+        twin = (file, HEAD + more + rule("three-hundred", "300/s"))
+        found = merge(good, tuple(dict([good[0], twin, changed]).items()), parse_rules)
+        assert found.texts == (good[0], changed)
+        assert found.rejected == (file,)
+        assert "duplicate of the rule `fifteen` at a.yaml:4" in found.reason

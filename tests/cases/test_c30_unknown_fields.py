@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apportion.core.errors import RulesError
+from apportion.core.last_good import merge
 from apportion.core.rules_file import parse_rules
 
 GOOD = """\
@@ -59,3 +60,15 @@ def test_no_cut_of_the_file_limits_less_than_the_file() -> None:
         except RulesError:
             continue
         assert rules == whole
+
+
+@pytest.mark.parametrize("right,wrong,said", CASES)
+def test_at_a_reload_the_last_good_text_stays(right: str, wrong: str, said: str) -> None:
+    """The mistake is told of, its file is as it was, and the other file's change is taken."""
+    other = GOOD.replace("tenants", "users").replace("tenant", "user")
+    good = (("other.yaml", other), ("rules.yaml", GOOD))
+    changed = other.replace("10/min", "20/min")
+    found = merge(good, (("other.yaml", changed), ("rules.yaml", GOOD.replace(right, wrong))), parse_rules)
+    assert found.texts == (("other.yaml", changed), ("rules.yaml", GOOD))
+    assert found.rejected == ("rules.yaml",)
+    assert said in found.reason

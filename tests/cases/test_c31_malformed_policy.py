@@ -45,7 +45,7 @@ def test_an_edge_without_any_rules_says_so_and_waits() -> None:
 
 
 def test_fifty_edges_that_restart_together_come_one_by_one() -> None:
-    """At most a fifth of them in any tenth of a second, over a whole second."""
+    """A tenth of them in each tenth of a second, and what chance adds with so few; over a whole second."""
     for seed in range(20):
         source = Random(seed)
         at = sorted(pause_s(source, worked=True) for _ in range(50))

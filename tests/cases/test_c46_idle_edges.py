@@ -20,7 +20,7 @@ def tick(history: DemandHistory, epoch: int, demand: dict[int, int]) -> None:
 def divided(history: DemandHistory) -> tuple[dict[int, int], Division]:
     """Slices by edge, and the division."""
     cells = history.select(EDGES)
-    division = divide(LIMIT, cells.starts, cells.base)
+    division = divide(LIMIT, cells.starts, cells.base, cells.want)
     return {edge: int(division.slices[place].sum()) for edge, place in zip(cells.edges, cells.places, strict=True)}, (
         division
     )

@@ -54,7 +54,7 @@ def test_overstating_demand_costs_others_nothing_beyond_the_fair_share() -> None
 
 
 def test_the_hog_does_not_starve_the_small_edge() -> None:
-    """E1 offers 10,000/s, E2 5/s, limit 100/s: E2's steady demand is sliced in full, E1 gets the rest but the pool."""
-    division = divide(np.array([100]), np.array([0, 2]), np.array([10_000, 5]))
-    assert division.slices.tolist() == [90, 5]
+    """E1 offers 10,000/s, E2 5/s, limit 100/s: E2 has all it wants in a bad second, E1 the rest but the pool."""
+    division = divide(np.array([100]), np.array([0, 2]), np.array([10_000, 5]), np.array([12_000.0, 9.5]))
+    assert division.slices.tolist() == [86, 9]
     assert division.pool.tolist() == [5]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import socket
 
 import grpc
 import pytest
 
-from apportion.commands.decide import ask, unanswered
+from apportion.commands.decide import ask, parse_costs, question, unanswered
 from apportion.commands.edge import edge
-from apportion.core.errors import UnavailableError
+from apportion.core.errors import InputError, UnavailableError
+from apportion.core.request import Cost
 from apportion.proto.v1 import limiter_pb2
 
 NOT_AN_EDGE = "something answers at h:1, but it is not an edge's --rls address"
@@ -56,3 +58,43 @@ def test_one_address_for_both_doors_of_an_edge(capsys: pytest.CaptureFixture[str
         edge("a", "b", alone=True, rules="rules.yaml", rls="127.0.0.1:1", http="127.0.0.1:1")
     said = "apportion: --rls and --http are both 127.0.0.1:1; each door needs an address of its own\n"
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(
+    "texts, cost",
+    [
+        ([], None),
+        (["3"], 3),
+        (["0"], 0),
+        (["tokens=350"], {"tokens": 350}),
+        (["1", "tokens=1_000"], {"requests": 1, "tokens": 1_000}),
+        (["requests=0"], {"requests": 0}),
+    ],
+)
+def test_costs_are_numbers_of_requests_or_of_a_measure(texts: list[str], cost: Cost) -> None:
+    """A lone 0 is a peek at every rule, requests=0 at those that count requests."""
+    assert parse_costs(texts) == cost
+
+
+@pytest.mark.parametrize(
+    "texts, words",
+    [
+        (["x"], "--cost x: found `x`, a whole number is meant"),
+        (["tokens="], "--cost tokens=: found ``, a whole number is meant"),
+        (["=3"], "--cost '=3' names no measure: write --cost tokens=350"),
+        (["1", "requests=2"], "--cost names 'requests' twice"),
+        (["tokens=18446744073709551616"], "the largest number is 18446744073709551615"),
+    ],
+)
+def test_wrong_costs_say_what_is_right(texts: list[str], words: str) -> None:
+    """Before anything is sent."""
+    with pytest.raises(InputError, match=re.escape(words)):
+        parse_costs(texts)
+
+
+def test_the_costs_of_a_question_are_by_measure_and_a_misspelt_one_is_to_be_refused() -> None:
+    """As the edge reads them."""
+    message = question({"tenant": "a"}, {"requests": 1, "tokens": 350}, "")
+    assert message.refuse_unknown_measures
+    assert dict(message.descriptors[0].costs) == {"requests": 1, "tokens": 350}
+    assert not message.descriptors[0].HasField("cost")

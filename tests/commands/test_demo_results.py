@@ -93,7 +93,7 @@ def result(*wrong: str) -> Result:
     """A run's result."""
     row = rule_result(question(), ACCOUNT, QuotaView(crossings=830), True, edges_max=None)
     cpu = {"region": 0.2, "load": 0.4}
-    return Result((row,), wrong, ("note",), 25.0, 7, ("frankfurt",), 10, 14, 25_000, 0, cpu, 400)
+    return Result((row,), wrong, ("note",), 25.0, 7, 5.0, ("frankfurt",), 10, 14, 25_000, 0, cpu, 400)
 
 
 def test_the_result_in_words() -> None:

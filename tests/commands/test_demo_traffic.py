@@ -62,6 +62,16 @@ def test_the_hotspot_moves_to_the_next_edge_every_five_seconds() -> None:
     assert most == [hotspot(3, 9, stretch * DWELL_NS) for stretch in range(4)]
 
 
+def test_it_stays_for_as_long_as_is_said() -> None:
+    """9 s at each edge: within the first there is one hotspot."""
+    early, late = Counter[int](), Counter[int]()
+    for each in arrivals([200.0], 3, 9, 10 * SECOND, dwell_ns=9 * SECOND):
+        (early if each.at_ns < 9 * SECOND else late)[each.edge] += 1
+    first = hotspot(3, 9, 9 * SECOND - 1, 9 * SECOND)
+    assert early.most_common(1)[0][0] == first == hotspot(3, 9, 0, 9 * SECOND)
+    assert late.most_common(1)[0][0] == (first + 1) % 3
+
+
 def test_the_built_in_rules_are_one_of_each_mode_at_100_a_second() -> None:
     """Each with one key, offered 250 requests a second."""
     text = files("apportion.commands.demonstration").joinpath("demo.yaml").read_text()

@@ -80,6 +80,18 @@ class TestRegister:
             assert [await store.rules_version(digest) for digest in digests] == [1, 1, 2, 3]
 
 
+class TestOverrides:
+    async def test_the_last_ones_kept_are_there_also_after_a_restart(self, world: World) -> None:
+        """None at first; on a file they outlive the process."""
+        async with world.store() as store:
+            assert await store.overrides() == ""
+            await store.keep_overrides("[1]")
+            await store.keep_overrides('["ß"]')
+            assert await store.overrides() == '["ß"]'
+        async with world.store() as store:
+            assert await store.overrides() == ('["ß"]' if world.kind == "sqlite" else "")
+
+
 class TestTime:
     async def test_time_starts_at_the_wall_clock_and_follows_the_monotonic_one(self, world: World) -> None:
         """A wall clock that steps does not move it."""

@@ -326,7 +326,7 @@ class TestBounds:
             assert answer.members == (Charged(fits=False, backlog=10 * 1_000_000, epoch=100),)
             answer = await ask(store, group(Charge(b"new", FAST, 1), Charge(b"newer", FAST, 1)))
             assert (answer.admitted, [member.fits for member in answer.members]) == (0, [False, False])
-            assert store._buckets.refused_full == 2
+            assert store.counters().refused_full == 2
             world.clock.advance(SECOND)
             assert await admitted(store, one(b"0", FAST), one(b"1", FAST)) == [1, 1]
             assert await admitted(store, one(b"new", FAST)) == [1]

@@ -80,10 +80,37 @@ def test_a_take_that_was_not_used_is_put_back_under_its_own_label_only() -> None
     assert budget.units == 100
 
 
-def test_surrender_lowers_the_right_first_and_says_by_how_much() -> None:
-    """Nothing is given up twice."""
-    budget = begun(100, 100, 100)
-    assert (budget.surrender(30), budget.units, budget.surrender(30)) == (70, 30, 0)
+def test_what_is_given_up_is_no_longer_held_and_its_level_goes_with_it() -> None:
+    """Of 100 with a depth of 25, full, 60 go: 15 of them could have been spent at once, 10 are left of the level."""
+    budget = begun(100, 25, 100)
+    assert budget.available(T0 + EPOCH_NS) == 25
+    assert budget.give_up(60, T0 + EPOCH_NS) == 15
+    assert (budget.units, budget.part, budget.depth, budget.given_up) == (40, 40, 10, 60)
+    assert budget.available(T0 + EPOCH_NS) == 10
+    with pytest.raises(AssertionError):
+        budget.give_up(41, T0 + EPOCH_NS)
+
+
+def test_what_others_gave_up_fills_here_as_it_would_have_filled_there() -> None:
+    """5 units are joined by 60 with a level of 15: a depth of 16 is there at once, and a tenth of an epoch fills 6."""
+    budget = begun(5, 25, 100)
+    assert budget.available(T0 + EPOCH_NS) == 5
+    budget.add(60, 15, T0 + EPOCH_NS)
+    assert (budget.units, budget.depth) == (65, 16)
+    assert budget.available(T0 + EPOCH_NS) == 16
+    budget.take(16)
+    assert budget.available(T0 + EPOCH_NS + EPOCH_NS // 10) == 6
+
+
+def test_the_depth_reaches_the_largest_cost_asked_for_in_this_epoch_and_the_next() -> None:
+    """At most the part; then it is what the limit's burst says."""
+    budget = begun(40, 25, 100)
+    budget.deepen(30)
+    assert budget.depth == 30
+    budget.begin(2, 20, 25, 100, T0 + EPOCH_NS)
+    assert budget.depth == 20
+    budget.begin(3, 40, 25, 100, T0 + 2 * EPOCH_NS)
+    assert budget.depth == 10
 
 
 def test_a_label_is_given_once() -> None:
@@ -108,12 +135,12 @@ def test_a_clock_that_steps_back_fills_nothing_twice() -> None:
 
 
 steps = st.integers(-EPOCH_NS // 2, EPOCH_NS // 2)
-actions = st.sampled_from(["take", "begin", "add", "put back", "surrender"])
+actions = st.sampled_from(["take", "begin", "add", "put back", "give up"])
 
 
 @given(st.lists(st.tuples(steps, actions, st.integers(0, 200)), max_size=80))
 def test_no_label_ever_spends_more_than_its_part(ops: list[tuple[int, str, int]]) -> None:
-    """Part and supplements less what was surrendered; and a border never raises the level above what it was."""
+    """Part and additions less what was given up; and a border never raises the level above what it was."""
     budget, now_ns, epoch = begun(50, 25, 100), T0, 1
     right, held = 50, 0  # of the present label: what may be spent, and what is taken and may be put back
     for step, action, number in ops:
@@ -129,13 +156,15 @@ def test_no_label_ever_spends_more_than_its_part(ops: list[tuple[int, str, int]]
             right, held = number, 0
             assert budget.level <= max(before, budget.depth * EPOCH_NS)
         elif action == "add":
-            budget.add(number)
+            budget.add(number, number // 2, now_ns)
             right += number
         elif action == "put back":
             budget.put_back(epoch, held)
             right, held = right + held, 0
         else:
-            right -= budget.surrender(number)
+            given = min(number, right)
+            assert budget.give_up(given, now_ns) <= given
+            right -= given
         assert right >= 0
         assert budget.units == right
         assert budget.available(now_ns) <= right

@@ -17,7 +17,7 @@ from apportion.core.request import Descriptor
 from apportion.core.rule import Domain, Rule
 from apportion.core.rules_change import interim
 from apportion.core.rules_file import parse_rules
-from apportion.core.tenancy import REFUSE
+from apportion.core.tenancy import REFUSE, ByPlan
 from apportion.region.quotas import QuotaTable
 from apportion.region.versions import Lookup
 from apportion.rules_path import load_rules, read_rule_texts, signature
@@ -83,7 +83,7 @@ def test_a_candidate_tries_one_limit_on_all_plans() -> None:
     """It does not care for plans: 8,000 a second for everybody."""
     candidate = RULES.rule("api", "tenant-requests-8000")
     assert candidate is not None
-    assert (candidate.shadow, candidate.by_plan, candidate.limit) == (True, None, RateLimit(8_000, SECOND, 2_000))
+    assert (candidate.shadow, candidate.by_key, candidate.limit) == (True, None, RateLimit(8_000, SECOND, 2_000))
 
 
 def test_an_application_has_the_rule_of_the_plan() -> None:
@@ -139,9 +139,9 @@ def test_tenants_come_from_a_table_beside_the_rules_file(tmp_path: Path) -> None
     assert [name for name, _ in read_rule_texts(tmp_path / "rules.yaml")] == ["rules.yaml", "tenants.csv"]
     for path in (tmp_path / "rules.yaml", tmp_path):
         rule = load_rules(path).rule("api", "r")
-        assert rule is not None and rule.by_plan is not None
+        assert rule is not None and isinstance(rule.by_key, ByPlan)
         assert [rule.for_key((tenant,)).plan for tenant in ("contoso", "fabrikam", "x")] == ["gold", "free", REFUSE]
-        contoso = rule.by_plan.tenancy.tenants["contoso"]
+        contoso = rule.by_key.tenancy.tenants["contoso"]
         assert (contoso.time_zone, contoso.month_starts_on) == ("Europe/Berlin", 17)
 
 

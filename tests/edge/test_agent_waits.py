@@ -68,11 +68,12 @@ def test_waiting_as_told_here_is_enough_whatever_the_way_took() -> None:
 
 
 def test_exhausted_stops_crossings_until_the_time_named() -> None:
-    """A pool that is spent: no request crosses until the epoch's end."""
+    """A pool that is spent in the second half of an epoch: no request crosses until its end."""
     edge = attached()
+    edge.poll(500)
     edge.waits(needs("lease"))
-    edge.answer(GroupAnswer(0, (over(800, store=False),)))
-    for _ in range(7):
+    edge.answer(GroupAnswer(0, (over(500, store=False),)))
+    for _ in range(4):
         edge.poll(100)
         assert not edge.ask(needs("lease")).allowed
     edge.poll(100)

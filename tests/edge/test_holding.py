@@ -2,7 +2,7 @@
 
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import Outcome
-from apportion.edge.holding import Holding, Taken
+from apportion.edge.holding import Holding, Ids, Taken
 from tests.edge.by_hand import MS, T0, member, over, quota, rule
 
 FULL = 50 * 1_000_000
@@ -11,9 +11,14 @@ FULL = 50 * 1_000_000
 
 def holding() -> Holding:
     """A fresh holding of the rule `lease`."""
+    return holding_of("lease")
+
+
+def holding_of(name: str) -> Holding:
+    """One of another rule, with the limit of `lease`."""
     limit = rule("lease").limit
     assert isinstance(limit, RateLimit)
-    return Holding(0, rule("lease"), limit, ("k",), quota("lease"))
+    return Holding(Ids(), rule(name), limit, quota(name))
 
 
 def test_a_slice_fills_evenly_up_to_its_depth() -> None:
@@ -106,26 +111,34 @@ def test_lent_units_put_back_are_there_again() -> None:
 
 def test_the_backlog_rules_out_each_cost_for_its_own_time() -> None:
     """Full: 1 unit fits after 10 ms, 10 after 100, 50 after 500; one above the burst is not the backlog's business."""
-    held = holding()
+    held = holding_of("exact")
     held.learn(member(backlog=FULL), 1, T0, T0)
-    assert [held.refusal_ns(cost, T0) for cost in (1, 10, 50)] == [10 * MS, 100 * MS, 500 * MS]
-    assert held.refusal_ns(51, T0) is None
-    assert held.refusal_ns(1, T0 + 10 * MS) is None
+    assert [held.refusal_ns(cost, EPOCH_NS, T0) for cost in (1, 10, 50)] == [10 * MS, 100 * MS, 500 * MS]
+    assert held.refusal_ns(51, EPOCH_NS, T0) is None
+    assert held.refusal_ns(1, EPOCH_NS, T0 + 10 * MS) is None
 
 
 def test_waits_are_ruled_out_from_the_question_and_told_from_the_answer() -> None:
     """Asked at T0, answered 30 ms later: at 40 ms, 10 units are refused, told 130; at 100 they may pass."""
     held = holding()
     held.learn(member(Outcome.OVER_LIMIT, wait_ns=100 * MS, backlog=FULL), 10, T0, T0 + 30 * MS)
-    assert held.refusal_ns(10, T0 + 40 * MS) == 90 * MS
-    assert held.refusal_ns(10, T0 + 100 * MS) is None
+    assert held.refusal_ns(10, EPOCH_NS, T0 + 40 * MS) == 90 * MS
+    assert held.refusal_ns(10, EPOCH_NS, T0 + 100 * MS) is None
 
 
 def test_a_refusal_holds_for_its_cost_and_larger_ones() -> None:
-    """A pool that has no 10 units may have 9."""
+    """A pool that has no 10 units may have 9; when it has 11 it did not say, so that is told for the next epoch."""
     held = holding()
     held.learn(over(250, store=False), 10, T0, T0)
-    assert [held.refusal_ns(cost, T0) for cost in (9, 10, 11)] == [None, 250 * MS, 250 * MS]
+    waits = [held.refusal_ns(cost, 400 * MS, T0) for cost in (9, 10, 11)]
+    assert waits == [None, 250 * MS, 400 * MS + 220 * MS]
+
+
+def test_a_backlog_says_nothing_of_a_label() -> None:
+    """A divided quota that is lent directly has a bucket and a label, which may be spent before the bucket is."""
+    held = holding()
+    held.learn(member(backlog=FULL), 1, T0, T0)
+    assert held.refusal_ns(1, EPOCH_NS, T0) is None
 
 
 def test_remaining_grows_with_time_up_to_the_burst() -> None:

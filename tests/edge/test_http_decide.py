@@ -97,6 +97,20 @@ WRONG: list[tuple[object, str, str]] = [
     ({"dimensions": {str(n): "" for n in range(257)}}, "dimensions", "dimensions has 257 entries, the most is 256"),
     ({"dimensions": A, "cost": -1}, "cost", "cost is from 0 to 18446744073709551615, got -1 (int)"),
     ({"dimensions": A, "cost": 2**64}, "cost", "cost is from 0 to 18446744073709551615, got 18446744073709551616"),
+    ({"dimensions": A, "cost": {"tokens": -1}}, "cost.tokens", "cost.tokens is from 0 to 18446744073709551615, got -1"),
+    ({"dimensions": A, "cost": {"tokens": "3"}}, "cost.tokens", "cost.tokens is a text; a whole number of units is"),
+    ({"dimensions": A, "cost": {"": 1}}, "cost", "cost has a measure whose name is not of 1 to 64 characters"),
+    ({"dimensions": A, "cost": {str(n): 1 for n in range(17)}}, "cost", "cost names 17 measures, the most is 16"),
+    (
+        {"dimensions": A, "cost": {"request": 1}},
+        "cost",
+        "cost names the measure 'request', which no rule of the domain counts; did you mean 'requests'?",
+    ),
+    (
+        {"dimensions": A, "cost": {"tokens": 1}},
+        "cost",
+        "cost names the measure 'tokens', which no rule of the domain counts; the rules count 'requests'",
+    ),
     ({"dimensions": A, "cost": 1.5}, "cost", "cost is a number that is not whole; a whole number of units is meant"),
     ({"dimensions": A, "cost": True}, "cost", "cost is true or false; a whole number of units is meant"),
     ({"dimensions": A, "cost": "3"}, "cost", "cost is a text; a whole number of units is meant"),
@@ -132,6 +146,25 @@ async def test_a_cost_of_the_wire_is_a_cost_and_impossible() -> None:
         told = await http.decide({"dimensions": A, "cost": 2**64 - 1})
     assert (told.status, told.json["rules"][0]["reason"]) == (200, "impossible")
     assert told.json["rules"][0]["retry_after"] is None
+
+
+@pytest.mark.asyncio
+async def test_costs_by_measure_are_charged_each_to_the_rules_that_count_it() -> None:
+    """A measure that is not named costs the rule's default, 1; of several descriptors each may name its own."""
+    tokens = rule_text("tenant-tokens", "rate: 1000/min, burst: 1000", more=", counts: tokens")
+    async with opened_http(rules_text(rule_text("tenant-requests", "rate: 9/min, burst: 9"), tokens)) as http:
+        both = await http.decide({"dimensions": A, "cost": {"requests": 2, "tokens": 350}})
+        one = await http.decide({"dimensions": A, "cost": {"tokens": 50}})
+        sets = [{"dimensions": A, "cost": {"tokens": 30}}, {"dimensions": {"tenant": "b"}}]
+        several = await http.decide({"descriptors": sets, "cost": {"tokens": 7}})
+    assert [(rule["cost"], rule["remaining"]) for rule in both.json["rules"]] == [(2, 7), (350, 650)]
+    assert [(rule["cost"], rule["remaining"]) for rule in one.json["rules"]] == [(1, 6), (50, 600)]
+    assert [(rule["key"], rule["cost"]) for rule in several.json["rules"]] == [
+        (["a"], 1),
+        (["b"], 1),
+        (["a"], 30),
+        (["b"], 7),
+    ]
 
 
 @pytest.mark.asyncio

@@ -180,3 +180,18 @@ async def test_costs_of_several_measures_arrive_and_contradictions_are_refused()
         wrong = limiter_pb2.Descriptor(dimensions={"tenant": "a"}, cost=cost, costs=costs)
         with pytest.raises(InputError, match=r"descriptors\[0\].cost and .costs contradict each other"):
             read_descriptors(limiter_pb2.DecideRequest(descriptors=[wrong]), "")
+
+
+async def test_a_measure_that_no_rule_counts_is_an_error_where_the_caller_wants_to_know() -> None:
+    """A program's is passed over, as dimensions are; a person who misspells one is told."""
+    request = asked({"tenant": "contoso"})
+    request.descriptors[0].costs["tokns"] = 350
+    async with opened(rules_text(rule_text("tenant-tokens", "rate: 10/min", more=", counts: tokens"))) as doors:
+        assert (await doors.limiter.Decide(request)).allowed
+        request.refuse_unknown_measures = True
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await doors.limiter.Decide(request)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert caught.value.details() == (
+        "cost names the measure 'tokns', which no rule of the domain counts; did you mean 'tokens'?"
+    )

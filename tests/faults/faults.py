@@ -6,14 +6,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from apportion.core.messages import Acquire, AcquireAnswer, Claim, Lead, Plan, Report, Slices
+from apportion.core.allocator_messages import Claim, Lead, Plan
+from apportion.core.messages import Acquire, AcquireAnswer, Report, Return, Slices
 from apportion.region import events as regional
 from apportion.simulations.node import Node, Trap
 from apportion.simulations.nodes import AllocatorNode, EdgeNode, RegionNode
 from tests.faults.world import SECOND, World
 
 SAID_BY_ALLOCATOR = (Lead, Claim, Claim, Plan, Plan)
-SAID_BY_EDGE = (Acquire, Report)
+SAID_BY_EDGE = (Acquire, Report, Return)
 DONE_BY_REGION = (regional.SwapRegister, regional.Consume, regional.RollUp, Slices, AcquireAnswer)
 
 

@@ -36,7 +36,7 @@ def acknowledged(world: World) -> set[int]:
 def ask(node: EdgeNode) -> None:
     """One request for `hundred`, by the rules of the edge."""
     rule = next(each for each in node.agent._ruling.domains["api"].rules if each.name == "hundred")
-    node.ask((Application(rule, ("k",), 1),))
+    node.ask((Application(rule.for_key(("k",)), ("k",), 1),))
 
 
 def loaded(seed: int, allocators: int = 1) -> World:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from apportion.core.messages import Plan
+from apportion.core.allocator_messages import Plan
 from apportion.region.authority import Authority
 from apportion.simulations.network import MS
 from apportion.simulations.node import Trap

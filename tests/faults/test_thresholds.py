@@ -105,3 +105,14 @@ def test_the_number_of_an_edge_rule_is_the_edge_s() -> None:
     decision = world.edges[0].agent.ask((application("each"),), world.edges[0].now_ns)
     assert decision.allowed and decision.verdicts[0].scope is Scope.EDGE  # type: ignore[union-attr]
     assert decision.verdicts[0].remaining == 19  # type: ignore[union-attr]
+
+
+def test_demand_that_moves_below_the_limit_is_refused_nowhere() -> None:
+    """70/s of 80/s, another edge each 3 s: its slice is elsewhere, but the region has room and says so."""
+    world = World(9, QUICK)
+    world.start()
+    for turn in range(4):
+        every(world, turn % 3, 70, "both", 2 + 3 * turn, 5 + 3 * turn)
+    world.run(14.5)
+    assert admitted(world, "both", 2, 14) == 4 * 3 * 70
+    assert not broken(world)

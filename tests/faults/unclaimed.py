@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from apportion.allocator.events import Command
 from apportion.allocator.leader import CLAIM_AFTER_NS, Leader
-from apportion.core.messages import Plan
+from apportion.core.allocator_messages import Plan
 from apportion.core.rules_file import parse_rules
 from apportion.region import events as regional
 from apportion.region.authority import Authority

@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 from google.protobuf.descriptor import FileDescriptor
 
-from apportion.core import messages
+from apportion.core import allocator_messages, messages
 from apportion.core.decision import Reason, Scope
 from apportion.proto.v1 import limiter_pb2, region_pb2
 from tests.checkout import ROOT
@@ -38,7 +38,7 @@ def test_every_column_says_how_wide_it_is() -> None:
     """A field of bytes is a column, whose comment begins with its width and what its rows are, or a key."""
     lines = (ROOT / "proto/v1/region.proto").read_text().splitlines()
     columns = [index for index, line in enumerate(lines) if re.match(r"\s+bytes (?!key )", line)]
-    assert len(columns) == 39
+    assert len(columns) == 42
     assert [lines[index] for index in columns if not COLUMN.match(comment_above(lines, index))] == []
 
 
@@ -56,8 +56,13 @@ NOT_SENT = {"Quota", "Member", "Group", "MemberAnswer", "GroupAnswer", "Lent", "
 
 
 def test_messages_have_the_words_of_the_core() -> None:
-    """Every value of core.messages has a message of its name with fields of its names, in its order."""
-    values = [value for value in vars(messages).values() if getattr(value, "__module__", "") == messages.__name__]
+    """Every value of core's messages has a message of its name with fields of its names, in its order."""
+    values = [
+        value
+        for module in (messages, allocator_messages)
+        for value in vars(module).values()
+        if getattr(value, "__module__", "") == module.__name__
+    ]
     seen = set()
     for value in values:
         if not isinstance(value, type) or value.__name__ in NOT_SENT | COLUMNAR:

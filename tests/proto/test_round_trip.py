@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apportion.core.allocator_messages import Demand
 from apportion.core.messages import (
     Acquire,
     AcquireAnswer,
-    Demand,
     Group,
     GroupAnswer,
     Lent,

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from apportion.core import allocator_messages as a
 from apportion.core import messages as m
 from apportion.core.key import encode_key
 from apportion.core.messages import Ids, Units
+from apportion.core.space_saving import Counted
 
 u53 = st.integers(0, 2**53 - 1)
 u63 = st.integers(0, 2**63 - 1)
@@ -64,15 +66,19 @@ def reports(draw: st.DrawFn) -> m.Report:
         draw(u63),
         column_of_units([draw(u53) for _ in spent] if draw(st.booleans()) else []),
         column_of_units([draw(u53) for _ in demand[0]] if draw(st.booleans()) else []),
+        tuple(Counted(quota, units, units // 2) for quota, units in draw(st.lists(st.tuples(quotas, u53), max_size=3))),
+        draw(st.lists(st.tuples(words, words, u63), max_size=3).map(tuple)),
     )
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> m.Plan:
+def plans(draw: st.DrawFn) -> a.Plan:
     """A plan for some holders."""
     holders = draw(st.lists(u64, max_size=4, unique=True))
-    columns = tuple(m.Column(holder, *draw(rows())) for holder in holders)
-    return m.Plan(draw(generations), draw(u53), draw(u53), draw(quota_names), columns, *draw(rows()), *draw(rows()))
+    columns = tuple(
+        a.Column(holder, *found, found[0][draw(st.booleans()) :]) for holder in holders for found in [draw(rows())]
+    )
+    return a.Plan(draw(generations), draw(u53), draw(u53), draw(quota_names), columns, *draw(rows()), *draw(rows()))
 
 
 members = st.builds(m.Member, ids, u64)
@@ -98,14 +104,22 @@ answers = st.builds(
     st.lists(st.builds(m.Lent, ids, u53, u53), max_size=3).map(tuple),
 )
 holders = st.lists(
-    st.builds(m.Holder, u64, words, words, st.booleans()), max_size=4, unique_by=lambda holder: holder.incarnation
+    st.builds(a.Holder, u64, words, words, st.booleans()), max_size=4, unique_by=lambda holder: holder.incarnation
 ).map(tuple)
 
 FROM_EDGE = {
     "hello": st.builds(m.Hello, names_not_empty, words, u64, u53, u53),
     "acquire": acquires,
     "report": reports(),
-    "return": st.builds(lambda epoch, found: m.Return(epoch, *found), u53, rows()),
+    "return": st.builds(
+        lambda epoch, found, number, some: m.Return(
+            epoch, found[0], found[1], number, found[1] // 2 if some else found[1][:0]
+        ),
+        u53,
+        rows(),
+        st.integers(1, 2**63 - 1),
+        st.booleans(),
+    ),
     "leave": st.just(m.Leave()),
     "rules ack": st.builds(m.RulesAck, u53),
 }
@@ -114,7 +128,9 @@ TO_EDGE = {
     "tick": ticks,
     "rules": rules,
     "slices": st.builds(
-        lambda epoch, generation, version, names, found: m.Slices(epoch, generation, version, names, *found),
+        lambda epoch, generation, version, names, found: m.Slices(
+            epoch, generation, version, names, found[0], found[1], found[0][1:]
+        ),
         u53,
         u53,
         u53,
@@ -126,20 +142,24 @@ TO_EDGE = {
     "refused": refusals,
 }
 FROM_ALLOCATOR = {
-    "hello": st.builds(m.AllocatorHello, names_not_empty, u64),
-    "lead": st.builds(m.Lead, generations),
-    "claim": st.builds(m.Claim, generations, u53),
+    "hello": st.builds(a.AllocatorHello, names_not_empty, u64),
+    "lead": st.builds(a.Lead, generations),
+    "claim": st.builds(a.Claim, generations, u53),
     "plan": plans(),
 }
 TO_ALLOCATOR = {
     "rules": rules,
-    "governance": st.builds(m.Governance, ticks, registers, u64, holders, u53),
-    "register answer": st.builds(m.RegisterAnswer, st.booleans(), registers),
+    "governance": st.builds(a.Governance, ticks, registers, u64, holders, u53),
+    "register answer": st.builds(a.RegisterAnswer, st.booleans(), registers),
     "demand": st.builds(
-        lambda holder, epoch, names, found: m.Demand(holder, epoch, names, *found), u64, u53, quota_names, rows()
+        lambda holder, epoch, names, found: a.Demand(holder, epoch, names, found[0], found[1], epoch % 2 == 1),
+        u64,
+        u53,
+        quota_names,
+        rows(),
     ),
     "remembered": st.builds(
-        lambda edge, incarnation, reported, gone, left, names, found: m.Remembered(
+        lambda edge, incarnation, reported, gone, left, names, found: a.Remembered(
             edge, incarnation, reported, gone, left, names, *found
         ),
         names_not_empty,

@@ -7,20 +7,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from apportion.core.allocator_messages import AllocatorHello, Claim, Column, Lead, Plan
 from apportion.core.key import encode_key, encode_quota
 from apportion.core.limit import EPOCH_NS
 from apportion.core.messages import (
     Acquire,
     AcquireAnswer,
-    AllocatorHello,
-    Claim,
-    Column,
     Group,
     GroupAnswer,
     Hello,
-    Lead,
     Member,
-    Plan,
     Quota,
     QuotaName,
     Refused,
@@ -142,12 +138,13 @@ class ByHand:
                 self.register = new if done else self.register
                 return Swapped(request, done, self.register)
             case RollUp(request, source, number, rows):
-                if not self.failing and (source, number) not in self._added:
+                added = (source, number) not in self._added
+                if not self.failing and added:
                     self._added.add((source, number))
                     for row in rows:
                         at = row.store_key, row.epoch
                         self.rolled[at] = self.rolled.get(at, 0) + row.units
-                return RolledUp(request, done=not self.failing)
+                return RolledUp(request, done=not self.failing, new=added)
         return None
 
     def pass_ms(self, duration: float) -> None:
@@ -201,13 +198,14 @@ class ByHand:
         """The allocator claims an epoch."""
         self.step(AllocatorSpoke(ALLOCATOR, Claim(generation, epoch)))
 
-    def plan(self, epoch: int = EPOCH + 1, generation: int = 1, version: int = 1, **units: int) -> None:
-        """The allocator divides `lease`; holders as e1, e2, pool."""
+    def plan(self, epoch: int = EPOCH + 1, generation: int = 1, version: int = 1, held: int = 0, **units: int) -> None:
+        """The allocator divides `lease`; holders as e1, e2, pool. `held`: what nobody gets."""
         holders = {"e1": E1, "e2": E2, "pool": REPLICA}
         columns = tuple(
             Column(holders[name], np.array([1], np.uint32), np.array([each], np.uint64)) for name, each in units.items()
         )
-        self.step(AllocatorSpoke(ALLOCATOR, Plan(generation, epoch, version, declared(), columns)))
+        back = (np.array([1], np.uint32), np.array([held], np.uint64)) if held else ()
+        self.step(AllocatorSpoke(ALLOCATOR, Plan(generation, epoch, version, declared(), columns, *back)))
 
     def planned(self, **units: int) -> None:
         """Lead, claim the next epoch, divide it, and let it begin."""

@@ -3,20 +3,16 @@
 import numpy as np
 import pytest
 
+from apportion.core.allocator_messages import AllocatorHello, Column, Governance, Plan, RegisterAnswer
 from apportion.core.limit import EPOCH_NS
 from apportion.core.messages import (
     Acquire,
-    AllocatorHello,
-    Column,
     EpochKind,
     EpochMark,
-    Governance,
     Hello,
     Leave,
-    Plan,
     Quota,
     QuotaName,
-    RegisterAnswer,
     Report,
     Rules,
     Slices,

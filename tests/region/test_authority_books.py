@@ -2,12 +2,8 @@
 
 import numpy as np
 
-from apportion.core.messages import (
-    Demand,
-    Report,
-    ReportAck,
-    Return,
-)
+from apportion.core.allocator_messages import Demand
+from apportion.core.messages import Report, ReportAck, Return
 from tests.region.by_hand import (
     ALLOCATOR,
     E1,
@@ -106,9 +102,10 @@ def test_the_report_of_the_last_epoch_counts_on_a_new_stream() -> None:
 # --- what comes back
 
 
-def give_back(region: ByHand, units: int, epoch: int = EPOCH + 1) -> None:
+def give_back(region: ByHand, units: int, epoch: int = EPOCH + 1, number: int = 1, ready: int = 0) -> None:
     """The edge returns units of `lease`."""
-    region.edge(1, Return(epoch, np.array([1], np.uint32), np.array([units], np.uint64)))
+    columns = np.array([1], np.uint32), np.array([units], np.uint64)
+    region.edge(1, Return(epoch, *columns, number, np.array([ready], np.uint64)))
 
 
 def test_returned_units_are_lent_again() -> None:
@@ -142,12 +139,45 @@ def test_more_cannot_be_returned_than_was_issued() -> None:
     region.planned(e1=40, pool=60)
     give_back(region, 41)
     assert refusals(region) == [("more was returned than was issued", True)]
-    give_back(region, 40)
-    give_back(region, 40)
+    give_back(region, 40, number=2)
+    give_back(region, 40, number=3)
     assert len(refusals(region)) == 2
     pool = region.authority.table.by_id(1)
     assert pool is not None and pool.pool is not None
     assert pool.pool.units == 100
+
+
+def test_a_copy_of_a_return_changes_nothing() -> None:
+    """20 of 40 come back once, whatever arrives twice."""
+    region = attached()
+    region.planned(e1=40, pool=60)
+    give_back(region, 20)
+    give_back(region, 20)
+    pool = region.authority.table.by_id(1)
+    assert pool is not None and pool.pool is not None
+    assert pool.pool.units == 80
+    assert region.authority.ledger.issued_to(EPOCH + 1, E1, 1) == 20
+    assert refusals(region) == []
+
+
+def test_the_level_comes_back_with_the_units() -> None:
+    """A fresh pool of 60 has nothing yet; of the 40 that come back 10 can be lent at once, and are."""
+    region = attached()
+    region.planned(e1=40, pool=60)
+    give_back(region, 40, ready=10)
+    assert region.ask(group(("lease", 1), count=30), number=2)[0].admitted == 10
+
+
+def test_allocators_hear_at_once_what_an_edge_kept() -> None:
+    """The next epoch is divided before this one is reported. What comes back of a past label tells nothing."""
+    region = attached()
+    region.planned(e1=40, pool=60)
+    give_back(region, 25)
+    told = region.sent(Demand, ALLOCATOR)[-1]
+    assert (told.holder, told.epoch, told.demand.tolist(), told.early) == (E1, EPOCH + 1, [15], True)
+    region.pass_ms(1000)
+    give_back(region, 1, number=2)
+    assert sum(each.early for each in region.sent(Demand, ALLOCATOR)) == 1
 
 
 def test_units_of_a_past_epoch_are_void() -> None:

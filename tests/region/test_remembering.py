@@ -4,21 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from apportion.core.messages import (
-    AllocatorHello,
-    Claim,
-    Column,
-    Hello,
-    Lead,
-    Leave,
-    Plan,
-    Quota,
-    QuotaName,
-    Register,
-    Remembered,
-    Report,
-    Rules,
-)
+from apportion.core.allocator_messages import AllocatorHello, Claim, Column, Lead, Plan, Remembered
+from apportion.core.messages import Hello, Leave, Quota, QuotaName, Register, Report, Rules
 from apportion.core.rules_file import parse_rules
 from apportion.region.authority import Authority
 from apportion.region.events import AllocatorSpoke, Closed, Command, Consume, EdgeSpoke, Event, Polled, Send, Swapped

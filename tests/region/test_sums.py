@@ -1,12 +1,14 @@
 """The global sum of a quota is compared with its limit, label by label, and passing it is said."""
 
 from apportion.core.key import encode_key, encode_quota
+from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import Quota
 from apportion.core.rules_file import parse_rules
 from apportion.region.events import Note
 from apportion.region.quotas import QuotaTable
 from apportion.region.store import RollupRow
 from apportion.region.sums import SAID_EVERY, Sums
+from apportion.region.thresholds import refused_with_room
 from apportion.region.versions import Versions
 
 
@@ -84,3 +86,17 @@ def test_another_limit_is_metered_anew() -> None:
     table.adopt(versions.effective)
     assert said(sums, 12, 50) == []
     assert len(said(sums, 13, 90)) == 1
+
+
+def test_what_edges_refused_is_counted_as_far_as_there_was_room_when_the_label_ended() -> None:
+    """40 of 100 with a burst of 25 leaves room for 25, 105 leave 20; also of a label in which nothing was admitted."""
+    sums, _, _ = world()
+    rule = sums.rules
+    sums.judge(10, [RollupRow(KEY, 10, 40)], 3, {KEY: 90})
+    assert (rule["api", "a"].refused_with_room, rule["api", "a"].admitted_ever) == (25, 40)
+    sums.judge(11, [RollupRow(KEY, 11, 105)], 3, {KEY: 90})
+    assert rule["api", "a"].refused_with_room == 25 + 20
+    sums.judge(12, [], 3, {KEY: 7, b"forgotten": 9})
+    assert rule["api", "a"].refused_with_room == 25 + 20 + 7
+    limit = RateLimit(100, EPOCH_NS, 25)
+    assert refused_with_room(limit, {10: 40, 11: 105}, {10: 90, 11: 90, 12: 7}) == {10: 25, 11: 20, 12: 7}

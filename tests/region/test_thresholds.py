@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from apportion.core.allocator_messages import Column, Plan
 from apportion.core.limit import RateLimit
-from apportion.core.messages import Column, Ids, Plan, Quota
+from apportion.core.messages import Ids, Quota
 from apportion.core.rules_file import parse_rules
 from apportion.region.plans import HeldPlan, hold_plan
 from apportion.region.quotas import KnownQuota, QuotaTable
@@ -92,3 +93,18 @@ def test_refusals_are_kept_by_label_and_forgotten() -> None:
     assert over.of(b"k") == {5: 7, 6: 1}
     over.forget(6)
     assert over.of(b"k") == {6: 1}
+
+
+def test_what_was_refused_above_a_threshold_is_kept_in_so_many_rows() -> None:
+    """Of more the oldest labels go, and what is added later is there."""
+    refused = OverThreshold()
+    refused.ROWS_MAX = 10
+    for epoch in range(5):
+        for key in (b"one", b"two", b"three"):
+            refused.add(epoch, key, 1)
+            refused.add(epoch, key, 1)
+    assert refused.of(b"one") == {2: 2, 3: 2, 4: 2}
+    refused.forget(4)
+    for number in range(7):
+        refused.add(5, b"key-%d" % number, 1)
+    assert sorted(refused.of(b"two")) == [4]

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from apportion.core.allocator_messages import Plan
 from apportion.core.limit import EPOCH_NS
-from apportion.core.messages import Ids, Plan, Quota, Slices, Units
+from apportion.core.messages import Ids, Quota, Slices, Units
 from apportion.edge.agent import Agent
 from apportion.edge.events import Command
 from apportion.edge.part import Part

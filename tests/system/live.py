@@ -65,25 +65,34 @@ class System:
 
     async def start(self) -> None:
         """Start everything and wait until both edges have acknowledged the rules."""
-        store = f"sqlite:///{self._started.folder / 'region.db'}"
-        arguments = ("region", "--rules", str(self.folder), "--listen", self.address, "--store", store)
-        self.region = await self._started.start("region 1", "apportion", *arguments, "--http", self.region_http)
+        await self.start_region()
         dividing = ("allocator", "--region", self.address, "--http", self.allocator_http)
         allocator = await self._started.start("allocator 1", "apportion", *dividing)
-        edges = [
-            await self._started.start(f"edge {name}", *edge_arguments(name, self.address, door))
-            for name, door in self.doors.items()
-        ]
+        edges = [await self.start_edge(name) for name in self.doors]
         self.children = [self.region, allocator, *edges]
         for child, address in zip(self.children[2:], self.doors.values(), strict=True):
             await serving(child, address)
         await self.until(lambda said: said.register.generation > 0 and acknowledged(said, 1))
 
-    async def explain(self) -> region_pb2.ExplainResponse:
+    async def start_region(self) -> None:
+        """Start the region, on its file and port; returns at once."""
+        store = f"sqlite:///{self._started.folder / 'region.db'}"
+        arguments = ("region", "--rules", str(self.folder), "--listen", self.address, "--store", store)
+        self.region = await self._started.start("region 1", "apportion", *arguments, "--http", self.region_http)
+
+    async def start_edge(self, name: str) -> Child:
+        """Start an edge that keeps its state on disk; returns at once."""
+        state = str(self._started.folder / f"state {name}")
+        arguments = edge_arguments(name, self.address, self.doors[name])
+        return await self._started.start(f"edge {name}", *arguments, "--state", state)
+
+    async def explain(self, request: region_pb2.ExplainRequest | None = None) -> region_pb2.ExplainResponse:
         """What the region says."""
         async with grpc.aio.insecure_channel(self.address) as channel:
             stub: Any = region_pb2_grpc.RegionStub(channel)
-            said: region_pb2.ExplainResponse = await stub.Explain(region_pb2.ExplainRequest(), timeout=BOUND_S)
+            said: region_pb2.ExplainResponse = await stub.Explain(
+                request or region_pb2.ExplainRequest(), timeout=BOUND_S
+            )
             return said
 
     async def until(self, fits: Callable[[region_pb2.ExplainResponse], bool]) -> region_pb2.ExplainResponse:

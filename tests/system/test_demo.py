@@ -155,6 +155,7 @@ async def test_a_demo_nobody_reads_ends(tmp_path: Path) -> None:
     "arguments, text",
     [
         (["--seconds", "2"], "--seconds is from 3 to 3600, got 2"),
+        (["--dwell", "0"], "--dwell is from 1 to 3600 seconds, got 0"),
         (["--edges", "9"], "--edges is from 1 to 8, got 9"),
         (["--rules", "nothing-here.yaml"], "nothing-here.yaml: there is no such file or folder"),
     ],

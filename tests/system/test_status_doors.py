@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from apportion.proto.v1 import region_pb2
 from tests.system.live import BOUND_S, EDGES, HEAD, rule, system
+from tests.system.test_reading_back import explained
 
 
 def get(address: str, path: str) -> tuple[int, str]:
@@ -45,6 +47,13 @@ async def test_region_and_allocator_say_how_they_are(tmp_path: Path) -> None:
         assert {edge: region[f'apportion_edge_rules_version{{edge="{edge}"}}'] for edge in EDGES} == dict.fromkeys(
             EDGES, 1
         )
+        for counted in ("offered", "admitted", "degraded", "refused_at_edge", "refused_with_room"):
+            assert region[f"apportion_{counted}_units_total{{{search}}}"] == 0
+        assert {edge: region[f'apportion_edge_degraded_requests_total{{edge="{edge}"}}'] for edge in EDGES} == (
+            dict.fromkeys(EDGES, 0)
+        )
+        assert region['apportion_losses_total{cause="restart"}'] == 0
+        assert (region["apportion_counters_created_total"], region["apportion_counters_refused_total"]) == (0, 0)
         assert region["apportion_config_rejected_files"] == 1
         assert region["apportion_config_rejections_total"] >= 1
         assert region["apportion_register_generation"] == 1
@@ -53,3 +62,20 @@ async def test_region_and_allocator_say_how_they_are(tmp_path: Path) -> None:
         assert allocator["apportion_epochs_divided_total"] >= 1
         assert allocator["apportion_division_seconds_count"] == allocator["apportion_epochs_divided_total"]
         assert allocator["apportion_rules_version"] == 1
+
+
+@pytest.mark.asyncio
+async def test_a_rule_is_degraded_while_an_edge_is_not_heard(tmp_path: Path) -> None:
+    """At the status door, and read back, with the edge's name; its return ends it."""
+    degraded = 'apportion_rule_state{domain="api",rule="search",state="degraded"}'
+    async with system(tmp_path) as whole:
+        whole.children[2].kill()
+        said = await whole.until(lambda said: [edge.edge for edge in said.edges] == [EDGES[1]])
+        assert {rule.state for rule in said.rules} == {region_pb2.RULE_STATE_DEGRADED}
+        assert metrics((await asyncio.to_thread(get, whole.region_http, "/metrics"))[1])[degraded] == 1
+        told = await explained(whole, "search", "api=search")
+        assert (told["state"], told["losses"]) == ("degraded", [])
+        assert told["state_reason"] == f"not heard, and may answer by when_unavailable: {EDGES[0]}"
+        await whole.start_edge(EDGES[0])
+        said = await whole.until(lambda said: len(said.edges) == len(EDGES))
+        assert {rule.state for rule in said.rules} == {region_pb2.RULE_STATE_EXACT}

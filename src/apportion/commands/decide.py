@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated
 
 import grpc
@@ -10,7 +11,9 @@ import typer
 
 from apportion.core.decision import Decision
 from apportion.core.errors import InputError, UnavailableError
-from apportion.core.request import COST_MAX
+from apportion.core.quantities import parse_count
+from apportion.core.request import MEASURE_NAME_MAX, MEASURES_MAX, Cost
+from apportion.core.rule import REQUESTS
 from apportion.edge.limiter_answer import as_object, from_response, verdict_object
 from apportion.listening import check_address
 from apportion.process import ExitCode, told_plainly
@@ -25,18 +28,25 @@ TIMEOUT_S = 5.0
 def decide(
     dimensions: Annotated[list[str], typer.Argument(metavar="DIMENSION=VALUE...", help="What is asked for.")],
     edge: Annotated[str, typer.Option(envvar="APPORTION_EDGE", metavar="ADDR", help="An edge's --rls address.")],
-    cost: Annotated[int | None, typer.Option(help="Units it consumes; each rule's default unless given.")] = None,
+    cost: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N|MEASURE=N",
+            help="Requests it counts as, or units of a measure, each named once; each rule's default unless given.",
+        ),
+    ] = None,
     domain: Annotated[str, typer.Option(help="Domain of the rules; needed where there are several.")] = "",
     peek: Annotated[bool, typer.Option("--peek", help="Look, charge nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Ask an edge whether a request may pass. Exit code 0: allowed, 1: refused, 3: the edge could not be reached.
 
+    \b
     Examples:
         apportion decide --edge 127.0.0.1:8081 tenant=contoso api=search --cost 3
-    """
-    descriptor = limiter_pb2.Descriptor(dimensions=parse_dimensions(dimensions), cost=checked_cost(cost))
-    request = limiter_pb2.DecideRequest(domain=domain, descriptors=[descriptor])
+        apportion decide --edge 127.0.0.1:8081 tenant=contoso --cost requests=1 --cost tokens=350
+    """  # noqa: D301  (the mark has the lines stay as they are)
+    request = question(parse_dimensions(dimensions), parse_costs(cost or []), domain)
     answer = ask(check_address(edge), request, peek)
     decision = from_response(answer, domain)
     print(json.dumps(as_object(decision, answer.decision_id), indent=2) if as_json else as_text(decision))
@@ -60,11 +70,34 @@ def parse_dimensions(texts: list[str]) -> dict[str, str]:
     return dimensions
 
 
-def checked_cost(cost: int | None) -> int | None:
-    """`cost` if the wire can carry it."""
-    if cost is not None and not 0 <= cost <= COST_MAX:
-        raise InputError(f"--cost is from 0 to {COST_MAX}, got {cost}")
-    return cost
+def parse_costs(texts: list[str]) -> Cost:
+    """`3`, of requests, or `tokens=350`, as a cost. InputError for what is no number, and for a measure said twice."""
+    costs: dict[str, int] = {}
+    for text in texts:
+        name, equals, number = text.rpartition("=")
+        measure = name if equals else REQUESTS
+        if not 0 < len(measure) <= MEASURE_NAME_MAX:
+            raise InputError(f"--cost {text!r} names no measure: write --cost tokens=350")
+        if measure in costs:
+            raise InputError(f"--cost names {measure!r} twice")
+        try:
+            costs[measure] = parse_count(number)
+        except ValueError as error:
+            raise InputError(f"--cost {text}: {error}") from None
+    if len(costs) > MEASURES_MAX:
+        raise InputError(f"--cost names {len(costs)} measures, the most is {MEASURES_MAX}")
+    alone = len(texts) == 1 and "=" not in texts[0]  # 0 is then a peek at every rule
+    return costs[REQUESTS] if alone else costs or None
+
+
+def question(dimensions: dict[str, str], cost: Cost, domain: str) -> limiter_pb2.DecideRequest:
+    """The question as a message. A misspelt measure is an error: a person means what they name."""
+    descriptor = limiter_pb2.Descriptor(dimensions=dimensions)
+    if isinstance(cost, int):
+        descriptor.cost = cost
+    for measure, units in cost.items() if isinstance(cost, Mapping) else ():
+        descriptor.costs[measure] = units
+    return limiter_pb2.DecideRequest(domain=domain, descriptors=[descriptor], refuse_unknown_measures=True)
 
 
 def ask(edge: str, request: limiter_pb2.DecideRequest, peek: bool) -> limiter_pb2.DecideResponse:

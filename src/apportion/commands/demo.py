@@ -22,7 +22,7 @@ from apportion.commands.demonstration.region_view import QuotaView
 from apportion.commands.demonstration.results import Result
 from apportion.commands.demonstration.running import Run, Setting
 from apportion.commands.demonstration.table import Screen, show_result
-from apportion.commands.demonstration.traffic import hotspot
+from apportion.commands.demonstration.traffic import DWELL_NS, hotspot
 from apportion.commands.tables import console_for
 from apportion.core.errors import InputError
 from apportion.process import ExitCode, told_plainly
@@ -32,6 +32,9 @@ PLACES = ("frankfurt", "dublin", "singapore", "virginia", "oregon", "tokyo", "sy
 
 SECONDS_MIN, SECONDS_MAX = 3, 3_600
 """A shorter run has no whole second to judge; in a longer one, metering all labels anew each second would cost."""
+
+DWELL_S, DWELL_MAX = DWELL_NS // 10**9, 3_600
+"""Seconds; the demo's own, and the longest: then the traffic does not move."""
 
 SLICES_AFTER_S = 8
 """A slice is what an edge surely needs again: the least it asked for in the last 8 ticks."""
@@ -49,6 +52,9 @@ def demo(
         str | None, typer.Option(metavar="PATH", help="Your rules, instead of four built-in ones of 100/s.")
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Offer the very traffic of an earlier run.")] = None,
+    dwell: Annotated[
+        int, typer.Option(metavar="N", help=f"Seconds that most traffic stays at one edge, 1 to {DWELL_MAX}.")
+    ] = DWELL_S,
     logs: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the processes' logs there; they are removed else.")
     ] = None,
@@ -64,11 +70,11 @@ def demo(
     Examples:
         apportion demo
 
-        apportion demo --seconds 60 --edges 5
+        apportion demo --seconds 60 --edges 5 --dwell 9
 
         apportion demo --rules rules.yaml --json
     """
-    setting = _setting(seconds, edges, rules, seed)
+    setting = _setting(seconds, edges, rules, seed, dwell)
     if logs is not None:
         try:
             logs.mkdir(parents=True, exist_ok=True)
@@ -87,11 +93,13 @@ def demo(
         raise typer.Exit(ExitCode.NO)
 
 
-def _setting(seconds: int, edges: int, rules: str | None, seed: int | None) -> Setting:
+def _setting(seconds: int, edges: int, rules: str | None, seed: int | None, dwell: int) -> Setting:
     if not SECONDS_MIN <= seconds <= SECONDS_MAX:
         raise InputError(f"--seconds is from {SECONDS_MIN} to {SECONDS_MAX}, got {seconds}")
     if not 1 <= edges <= len(PLACES):
         raise InputError(f"--edges is from 1 to {len(PLACES)}, got {edges}")
+    if not 1 <= dwell <= DWELL_MAX:
+        raise InputError(f"--dwell is from 1 to {DWELL_MAX} seconds, got {dwell}")
     path = RULES if rules is None else Path(rules)
     ruleset = load_rules(path)
     if ruleset.edges_max is not None and edges > ruleset.edges_max:
@@ -100,7 +108,8 @@ def _setting(seconds: int, edges: int, rules: str | None, seed: int | None) -> S
             f"--edges {ruleset.edges_max}, or raise edges_max"
         )
     drawn = secrets.randbelow(1_000_000) if seed is None else seed
-    return Setting(path, questions_for(ruleset), PLACES[:edges], float(seconds), drawn, ruleset.edges_max)
+    questions = questions_for(ruleset)
+    return Setting(path, questions, PLACES[:edges], float(seconds), drawn, ruleset.edges_max, dwell * 10**9)
 
 
 async def _interruptible(setting: Setting, logs: Path | None, as_json: bool) -> Result:
@@ -128,7 +137,8 @@ async def _run(setting: Setting, started: Processes, as_json: bool) -> Result:
     screen = Screen(console, setting.questions, setting.edges, setting.seconds)
 
     def watch(account: Account, views: Sequence[QuotaView]) -> None:
-        screen.show(account, views, hotspot(len(setting.edges), setting.seed, int(account.seconds * 1e9)))
+        at_ns = int(account.seconds * 1e9)
+        screen.show(account, views, hotspot(len(setting.edges), setting.seed, at_ns, setting.dwell_ns))
 
     run = Run(setting, started, watch)
     with kept_ports(1 + len(setting.edges)) as ports:

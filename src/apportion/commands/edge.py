@@ -39,6 +39,9 @@ log = structlog.get_logger("apportion.edge")
 NAME_MAX = 64
 """Characters of --id and --location: they are written in every log line."""
 
+TIDY_S = 0.1
+"""Seconds between two looks of an edge alone at what may be forgotten."""
+
 STOP_S = 5.0
 """What requests under way get to be answered when the process is asked to stop."""
 
@@ -191,9 +194,11 @@ async def serve_alone(ruleset: RuleSet, front: Front, name: str) -> None:
     alone = Alone(ruleset, boottime_ns)
     async with stop_signals() as stop, open_front(front, Counted(alone), alone) as (doors, addresses):
         await doors.set_serving(True)
+        tidying = asyncio.create_task(_keep_tidy(alone))
         log.info("edge_started", edge=name, **addresses, alone=True)
         await stop.wait()
         log.info("edge_stopping", edge=name)
+        tidying.cancel()
 
 
 @asynccontextmanager
@@ -209,6 +214,12 @@ async def open_front(front: Front, counted: Counted, gauged: Gauged) -> AsyncIte
         yield doors, addresses
     finally:
         await asyncio.gather(doors.close(STOP_S), http.close(STOP_S))
+
+
+async def _keep_tidy(alone: Alone) -> None:
+    while True:
+        await asyncio.sleep(TIDY_S)
+        alone.tidy()
 
 
 async def _keep_health(edge: Edge, doors: Doors) -> None:

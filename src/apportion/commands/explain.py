@@ -78,6 +78,7 @@ def as_object(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) ->
         "limit": limit_of(quota.limit_units, quota.limit_period_ns),
         "burst": quota.burst,
         "state": STATES.get(quota.state, "unknown"),
+        "state_reason": quota.state_reason,
         "epoch": said.epoch,
         "used": quota.used if quota.HasField("used") else None,
         "resets_after": quota.resets_after_ns / 1e9 if quota.HasField("resets_after_ns") else None,
@@ -88,6 +89,7 @@ def as_object(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) ->
         "bound": quota.bound if quota.HasField("bound") else None,
         "bound_reason": quota.bound_reason,
         "worst_overshoot": quota.worst_overshoot,
+        "losses": list(quota.losses),
         "offered": quota.offered,
         "refused": quota.refused,
         "rules_version": quota.rules_version,
@@ -126,7 +128,8 @@ def as_text(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) -> s
     resets = f"; whole again in {told['resets_after']:.3g} s" if told["resets_after"] is not None else ""
     lines = [
         f"{quota.rule}  {quota.key_text or '(no key)'}  (domain {quota.domain})",
-        f"  enforced    {told['enforce']}, {divided}; {told['state']}",
+        f"  enforced    {told['enforce']}, {divided}; {told['state']}"
+        + (f": {quota.state_reason}" if quota.state_reason else ""),
         f"  limit       {told['limit']}, burst {quota.burst}; rules version {quota.rules_version}"
         + (f", {said.rules_version} waits for its plan" if quota.rules_version < said.rules_version else ""),
         f"  used        {used}{resets}: {quota.reset_reason}" if quota.reset_reason else f"  used        {used}",
@@ -135,6 +138,7 @@ def as_text(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) -> s
         f"  lowered by  {'; '.join(quota.lowered_by) or 'nothing'}",
         f"  bound       {bound}. {quota.bound_reason}",
         f"  overshoot   {quota.worst_overshoot} units over in one label, the most seen",
+        f"  losses      {'; '.join(quota.losses) or 'none in this period'}",
     ]
     for each in quota.holders:
         demand = each.demand if each.HasField("demand") else "not reported"

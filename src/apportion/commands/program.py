@@ -10,6 +10,7 @@ from apportion.commands.decide import decide
 from apportion.commands.demo import demo
 from apportion.commands.edge import edge
 from apportion.commands.explain import explain
+from apportion.commands.override import override
 from apportion.commands.region import region
 from apportion.commands.simulate import simulate
 from apportion.commands.top import top
@@ -26,5 +27,5 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _command in (demo, simulate, check_config, decide, explain, top, region, allocator, edge, version):
+for _command in (demo, simulate, check_config, decide, explain, top, override, region, allocator, edge, version):
     app.command()(_command)

@@ -1,16 +1,25 @@
-"""Asking a region what it knows, and words for what it answers: shared by `apportion explain` and `apportion top`."""
+"""Asking a region what it knows, and words for what it answers: shared by `explain`, `top` and `override`."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
 
 import grpc
 
 from apportion.core.errors import InputError, UnavailableError
-from apportion.core.quantities import period_text
+from apportion.core.limit import ceil_div
+from apportion.core.quantities import duration_text, period_text
 from apportion.proto.v1 import region_pb2, region_pb2_grpc
 from apportion.proto.wire import CHANNEL_OPTIONS
 
+Answer = TypeVar("Answer")
+
 TIMEOUT_S = 5.0
 """A region answers within a second; a process that takes this long is not one."""
+
+OVERRIDES_SHOWN = 10
+"""Overrides that `explain` and `top` show; `override` lists all."""
 
 ENFORCES = {
     region_pb2.ENFORCE_LEASE: "lease",
@@ -29,9 +38,18 @@ STATES = {
 
 def ask_region(address: str, request: region_pb2.ExplainRequest) -> region_pb2.ExplainResponse:
     """Ask a replica. UnavailableError: it cannot be reached; InputError: it says the request is wrong."""
+    return _asked(address, lambda region: region.Explain(request, timeout=TIMEOUT_S))
+
+
+def ask_override(address: str, request: region_pb2.OverrideRequest) -> region_pb2.OverrideResponse:
+    """Lay, clear or list overrides; errors as `ask_region`."""
+    return _asked(address, lambda region: region.Override(request, timeout=TIMEOUT_S))
+
+
+def _asked(address: str, ask: Callable[[region_pb2_grpc.RegionStub], Answer]) -> Answer:
     with grpc.insecure_channel(address, options=CHANNEL_OPTIONS) as channel:
         try:
-            return region_pb2_grpc.RegionStub(channel).Explain(request, timeout=TIMEOUT_S)
+            return ask(region_pb2_grpc.RegionStub(channel))
         except grpc.RpcError as error:
             if error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND):
                 raise InputError(str(error.details())) from error
@@ -55,4 +73,17 @@ def warnings(said: region_pb2.ExplainResponse) -> list[str]:
     behind = [edge.edge for edge in said.edges if edge.rules_version != said.rules_version]
     if behind:
         found.append(f"not yet on rules version {said.rules_version}: {', '.join(behind)}")
+    found += [f"override: {override_text(each)}" for each in said.overrides[:OVERRIDES_SHOWN]]
+    if len(said.overrides) > OVERRIDES_SHOWN:
+        found.append(f"{len(said.overrides) - OVERRIDES_SHOWN} more overrides; `apportion override` lists them")
     return found
+
+
+def override_text(override: region_pb2.Override) -> str:
+    """One override for a person: what, how long still, why, by whom."""
+    at = " ".join((override.rule, *(f"{name}={value}" for name, value in sorted(override.key.items()))))
+    rated = override.HasField("rate_units")
+    what = f"at most {limit_of(override.rate_units, override.rate_period_ns)}" if rated else "shadow, refuses nobody"
+    left = duration_text(ceil_div(override.left_ns, 10**9) * 10**9) if override.left_ns else "0s"
+    over = "" if override.rules else "; there is no such rule now"
+    return f"{at}: {what} for {left} more, because: {override.why} ({override.who}){over}"

@@ -117,7 +117,7 @@ def watch_rules(region: Region, path: str) -> RulesWatch:
     async def adopt(merged: Merged) -> None:
         await region.change_rules(merged.texts, merged.ruleset)
 
-    watch = RulesWatch(path, region.authority.rules.texts, adopt)
+    watch = RulesWatch(path, region.operator.files, adopt)
     region.rules_status = watch.status
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, watch.reload)
     return watch

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from apportion.commands.demonstration.questions import Question
+from apportion.commands.demonstration.traffic import DWELL_NS
 from apportion.core.limit import RateLimit
 
 
@@ -42,7 +43,7 @@ ANSWER_S = 1.0
 class Order:
     """What the load process is to do: ask at `edges` (addresses) for `seconds`, with this seed.
 
-    `answer_s`: what each request gets to be answered.
+    `answer_s`: what each request gets to be answered; `dwell_ns`: how long the hotspot stays at an edge.
     """
 
     edges: tuple[str, ...]
@@ -50,6 +51,7 @@ class Order:
     seconds: float
     seed: int
     answer_s: float = ANSWER_S
+    dwell_ns: int = DWELL_NS
 
     def line(self) -> bytes:
         """One line of JSON."""

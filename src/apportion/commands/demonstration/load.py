@@ -100,7 +100,8 @@ class Load:
     async def _offer(self) -> None:
         rates = [ask.requests_per_second for ask in self.order.asks]
         in_a_row = 0
-        for arrival in arrivals(rates, len(self._calls), self.order.seed, int(self.order.seconds * 1e9)):
+        order = self.order
+        for arrival in arrivals(rates, len(self._calls), order.seed, int(order.seconds * 1e9), order.dwell_ns):
             wait_ns = self._started_ns + arrival.at_ns - now_ns()
             self._late_ns = max(self._late_ns, -wait_ns)
             in_a_row = 0 if wait_ns > 0 else in_a_row + 1

@@ -49,7 +49,7 @@ def questions_for(rules: RuleSet) -> tuple[Question, ...]:
         _question(domain, Matcher(domain), rule, rule.limit)
         for _, domain in sorted(rules.domains.items())
         for rule in sorted(domain.rules, key=_place)
-        if isinstance(rule.limit, RateLimit) and not rule.shadow and rule.by_plan is None
+        if isinstance(rule.limit, RateLimit) and not rule.shadow and rule.by_key is None
     ]
     if not found:
         raise InputError("every rule is unlimited, so there is nothing to exceed; give the demo a rule with a rate")

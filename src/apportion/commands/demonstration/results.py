@@ -48,7 +48,8 @@ class RuleResult:
 class Result:
     """Everything the demo found out. `problems`: why the answer is no, in words; empty when everything held.
 
-    `cpu`: part of one core by process, over the time in which traffic was offered.
+    `dwell`: seconds that the hotspot stayed at an edge. `cpu`: part of one core by process, over the time in which
+    traffic was offered.
     """
 
     rules: tuple[RuleResult, ...]
@@ -56,6 +57,7 @@ class Result:
     notes: tuple[str, ...]
     seconds: float
     seed: int
+    dwell: float
     edges: tuple[str, ...]
     warm_up_epochs: int
     measured_epochs: int

@@ -19,6 +19,7 @@ from apportion.commands.demonstration.questions import Question
 from apportion.commands.demonstration.referee import compare
 from apportion.commands.demonstration.region_view import EPOCHS_ALL, QuotaView, RegionView
 from apportion.commands.demonstration.results import Result, cpu_shares, is_too_busy, problems_of, rule_result
+from apportion.commands.demonstration.traffic import DWELL_NS
 
 UP_S = 60.0
 """What a process gets to come up; seven interpreters start at once, on a machine that may be busy."""
@@ -42,6 +43,7 @@ class Setting:
     seconds: float
     seed: int
     edges_max: int | None
+    dwell_ns: int = DWELL_NS
 
 
 class Run:
@@ -97,7 +99,8 @@ class Run:
         pipe = self._load.process
         assert pipe.stdin is not None and pipe.stdout is not None
         asks = tuple(ask_of(question) for question in self.setting.questions)
-        order = Order(tuple(self._doors), asks, self.setting.seconds, self.setting.seed)
+        setting = self.setting
+        order = Order(tuple(self._doors), asks, setting.seconds, setting.seed, dwell_ns=setting.dwell_ns)
         with contextlib.suppress(ConnectionError):  # what happened to it is told below
             pipe.stdin.write(order.line())
             await pipe.stdin.drain()
@@ -176,6 +179,7 @@ class Run:
             notes=tuple(self._notes),
             seconds=self.setting.seconds,
             seed=self.setting.seed,
+            dwell=self.setting.dwell_ns / 1e9,
             edges=self.setting.edges,
             warm_up_epochs=account.warm_up_epochs,
             measured_epochs=account.measured_epochs,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 DWELL_NS = 5_000_000_000
-"""How long the hotspot stays at an edge."""
+"""How long the hotspot stays at an edge, unless given."""
 
 HOT_SHARE = 0.6
 """Part of the traffic that the hotspot's edge gets; the others share the rest, each half as much as the one before."""
@@ -39,7 +39,9 @@ def shares(edges: int, hot: int) -> list[float]:
     return result
 
 
-def arrivals(rates: Sequence[float], edges: int, seed: int, length_ns: int) -> Iterator[Arrival]:
+def arrivals(
+    rates: Sequence[float], edges: int, seed: int, length_ns: int, dwell_ns: int = DWELL_NS
+) -> Iterator[Arrival]:
     """Arrivals of `length_ns`, in order; `rates` are requests a second for each question."""
     assert rates and min(rates) > 0 and edges > 0
     dice = random.Random(seed)
@@ -52,11 +54,11 @@ def arrivals(rates: Sequence[float], edges: int, seed: int, length_ns: int) -> I
         at += dice.expovariate(total) * 1e9
         if at >= length_ns:
             return
-        hot = (first + int(at) // DWELL_NS) % edges
+        hot = (first + int(at) // dwell_ns) % edges
         question = min(bisect(by_rate, dice.random() * total), len(rates) - 1)
         yield Arrival(int(at), question, min(bisect(by_share[hot], dice.random()), edges - 1))
 
 
-def hotspot(edges: int, seed: int, at_ns: int) -> int:
+def hotspot(edges: int, seed: int, at_ns: int, dwell_ns: int = DWELL_NS) -> int:
     """The edge at which the hotspot is at that time."""
-    return (random.Random(seed).randrange(edges) + at_ns // DWELL_NS) % edges
+    return (random.Random(seed).randrange(edges) + at_ns // dwell_ns) % edges
