@@ -72,19 +72,21 @@ def _short(scenario: Scenario, figures: RuleFigures, log: RuleLog) -> Iterable[t
     if not scenario.faults:
         if figures.ticks_to_95_percent > RECOVERY_TICKS:
             yield "L2", f"back at 95 % after {figures.ticks_to_95_percent} s, {RECOVERY_TICKS} are allowed"
-        if (since_s := settled_s(scenario)) is not None:
-            yield from _stuck(since_s, log)
-        if stays(scenario):
-            yield from _calm(figures)
+        if stays(scenario) and figures.utilisation < CALM_UTILISATION:
+            yield "L1", f"{figures.utilisation:.3f} of what fits was admitted, {CALM_UTILISATION} is due"
+        if log.rule.divided and scenario.allocators:
+            yield from _divided_well(scenario, figures, log)
     only_allocators = stays(scenario) and all(fault.target in ALLOCATORS for fault in scenario.faults)
     if only_allocators and figures.utilisation < LEADERLESS_UTILISATION:
         yield "L4", f"{figures.utilisation:.3f} of what fits was admitted while only allocators failed"
 
 
-def _calm(figures: RuleFigures) -> Iterable[tuple[str, str]]:
-    """What holds while demand stays and nothing fails."""
-    if figures.utilisation < CALM_UTILISATION:
-        yield "L1", f"{figures.utilisation:.3f} of what fits was admitted, {CALM_UTILISATION} is due"
+def _divided_well(scenario: Scenario, figures: RuleFigures, log: RuleLog) -> Iterable[tuple[str, str]]:
+    """What a leader owes edges while nothing fails: who is served first come, first served has no such right."""
+    if (since_s := settled_s(scenario)) is not None:
+        yield from _stuck(since_s, log)
+    if not stays(scenario):
+        return
     if figures.jain < JAIN_MIN:
         yield "F2", f"Jain index {figures.jain:.3f} of what edges were admitted, {JAIN_MIN} is due"
     if figures.churn > CHURN_MAX:

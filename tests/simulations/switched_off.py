@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from apportion.core.limit import EPOCH_NS
 from apportion.core.messages import Ids, Quota, Slices, Units
 from apportion.edge.agent import Agent
 from apportion.edge.events import Command
+from apportion.edge.holding import Holding
+from apportion.edge.holdings import Holdings
 from apportion.edge.part import Part
 from apportion.edge.requests import Requests
 from apportion.region import events as regional
@@ -69,6 +73,10 @@ def _gives(command: regional.Command) -> bool:
     return isinstance(command, regional.Send) and isinstance(command.message, Slices)
 
 
+EARLY_NS = 100_000_000
+"""A grant ends that much before its instant, for clocks that are right but for a message's way."""
+
+
 class ByWallClock(Agent):
     """Takes a slice for a grant that is good until an instant, which it judges by its own clock."""
 
@@ -89,7 +97,39 @@ class ByWallClock(Agent):
         if epoch is not None and epoch != before and self._zero_ns is not None:
             good: Counter[Quota] = Counter()
             for label, grant in self._grants.items():
-                if label <= epoch and now_ns < self._zero_ns + (label + 1) * EPOCH_NS:
+                if label <= epoch and now_ns + EARLY_NS < self._zero_ns + (label + 1) * EPOCH_NS:
                     good.update(grant)
             self._holdings._slices[epoch] = dict(good)
         return epoch
+
+
+class Unsmoothed(Agent):
+    """Spends a slice as fast as it is asked to."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._holdings = _Deep(self.clock)
+        self._requests = Requests(self.clock, self._holdings, self._reports, self.fallbacks)
+
+
+class _Deep(Holdings):
+    def _begin(self, holding: Holding, epoch: int) -> None:
+        super()._begin(holding, epoch)
+        if holding.budget is not None:
+            holding.budget.depth = holding.budget.part
+            holding.budget.level = holding.budget.part * EPOCH_NS
+
+
+class CountsTwice(Authority):
+    """Takes every copy of a report for a new one."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._numbers = count(1)
+
+    def step(self, event: Any, now_ns: int) -> list[regional.Command]:
+        commands = super().step(event, now_ns)
+        return [
+            replace(each, number=next(self._numbers)) if isinstance(each, regional.RollUp) else each
+            for each in commands
+        ]
