@@ -13,12 +13,12 @@ import numpy as np
 from apportion.core.bucket import Bucket
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.simulations.in_force import InForce
-from apportion.simulations.measures import RuleFigures, figures_of, logs_of
+from apportion.simulations.measures import RuleFigures, figures_of, logs_of, overshoots
 from apportion.simulations.nodes import parsed
 from apportion.simulations.recording import Answered, Crossed, Offered, Row
 from apportion.simulations.run import changes_of
 from apportion.simulations.scenario import Scenario
-from apportion.simulations.series import Over, RunSeries, overshoots, rule_series
+from apportion.simulations.series import Over, RunSeries, rule_series
 from apportion.simulations.traffic import arrivals, streams_of
 from apportion.simulations.world import Arrival
 

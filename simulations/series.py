@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apportion.core.limit import RateLimit
-from apportion.core.meter import Meter
 from apportion.simulations.in_force import InForce
-from apportion.simulations.measures import RuleFigures, RuleLog, Series, logs_of
+from apportion.simulations.measures import RuleFigures, RuleLog, Series, logs_of, overshoots
 from apportion.simulations.nodes import parsed
 from apportion.simulations.recording import Anchored, Issued, Row, Sliced
 from apportion.simulations.run import STARTED_S, Outcome
@@ -99,21 +97,3 @@ def _issued(rows: Iterable[Row], logs: Mapping[str, RuleLog], first: int) -> dic
             if 0 <= row.epoch - first < len(series) and row.incarnation in places:
                 series[row.epoch - first, places[row.incarnation]] += row.units
     return found
-
-
-def overshoots(log: RuleLog, limits: InForce) -> list[tuple[int, int]]:
-    """Epochs that were over, each with the most that a key was, in order."""
-    if not isinstance(log.rule.limit, RateLimit):
-        return []
-    worst: dict[int, int] = {}
-    for key, labels in log.labels.items():
-        meter = Meter(log.rule.limit, log.rule.divided)
-        for epoch in sorted(labels):
-            limit = limits.limit(log.rule.name, epoch, key)
-            if limit is None:
-                continue
-            meter.become(limit)
-            over = meter.record(epoch, labels[epoch])
-            if over:
-                worst[epoch] = max(worst.get(epoch, 0), over)
-    return sorted(worst.items())

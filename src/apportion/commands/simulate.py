@@ -153,7 +153,9 @@ def _compared(call: Call, chosen: list[Scenario]) -> Ran:
     )
     for scenario in chosen:
         ran.baselines.extend(baseline_series(scenario, call.seed, each) for each in Baseline)
-    ran.notes.append("The last three are what others do: they have no faults and no network here.")
+    ran.notes.append(
+        "`Q/N each`, `local, reconciled` and `central bucket` are what others do: they have no faults and no network here."
+    )
     return ran
 
 
@@ -163,7 +165,7 @@ def _modes(scenario: Scenario) -> list[Scenario]:
         raise InputError(
             f"--compare enforce needs a scenario that writes `limit` and `enforce`; {scenario.name} does not"
         )
-    return [replace(scenario.under(replace(scenario.one, enforce=mode.value)), expectations=()) for mode in COMPARED]
+    return [replace(scenario.under(scenario.one.under(mode.value)), expectations=()) for mode in COMPARED]
 
 
 def _run_log(call: Call, chosen: list[Scenario]) -> Ran:

@@ -72,7 +72,7 @@ class World:
         if self.limit is not None:
             one = replace(one, rate=self.limit, burst=None)
         if self.enforce is not None:
-            one = replace(one, enforce=self.enforce)
+            one = one.under(self.enforce)
         return scenario.under(one, self.edges)
 
     def flags(self) -> Flags:
