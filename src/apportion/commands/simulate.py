@@ -153,9 +153,8 @@ def _compared(call: Call, chosen: list[Scenario]) -> Ran:
     )
     for scenario in chosen:
         ran.baselines.extend(baseline_series(scenario, call.seed, each) for each in Baseline)
-    ran.notes.append(
-        "`Q/N each`, `local, reconciled` and `central bucket` are what others do: they have no faults and no network here."
-    )
+    others = ", ".join(f"`{each.value}`" for each in Baseline)
+    ran.notes.append(f"What others do: {others}. They have no faults and no network here.")
     return ran
 
 
