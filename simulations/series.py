@@ -10,7 +10,7 @@ import numpy as np
 from apportion.simulations.in_force import InForce
 from apportion.simulations.measures import RuleFigures, RuleLog, Series, logs_of, overshoots
 from apportion.simulations.nodes import parsed
-from apportion.simulations.recording import Anchored, Issued, Row, Sliced
+from apportion.simulations.recording import Anchored, Issued, Returned, Row, Sliced
 from apportion.simulations.run import STARTED_S, Outcome
 from apportion.simulations.scenario import Fault
 from apportion.simulations.world import SECOND
@@ -27,8 +27,8 @@ class Over:
 @dataclass(frozen=True, slots=True)
 class RuleSeries:
     """One rule, units of cost: `offered`, `admitted`, `limit` of shape (seconds,); `issued` (slices and what was lent
-    ahead) and `admitted_by_edge` of shape (seconds, edges). `limit`: of the one key; of several `keys` the sum of each
-    one's min(offered, limit).
+    ahead, less what came back) and `admitted_by_edge` of shape (seconds, edges). `limit`: of the one key; of several
+    `keys` the sum of each one's min(offered, limit).
     """
 
     figures: RuleFigures
@@ -92,8 +92,12 @@ def _issued(rows: Iterable[Row], logs: Mapping[str, RuleLog], first: int) -> dic
     for row in rows:
         if isinstance(row, Sliced):
             places[row.incarnation] = int(row.edge.removeprefix("edge-"))
-        elif isinstance(row, Issued):
-            series = found[row.rule]
-            if 0 <= row.epoch - first < len(series) and row.incarnation in places:
-                series[row.epoch - first, places[row.incarnation]] += row.units
+        elif isinstance(row, Issued | Returned) and row.incarnation in places:
+            add_issued(found[row.rule], row, first, places[row.incarnation])
     return found
+
+
+def add_issued(series: Series, row: Issued | Returned, first: int, place: int) -> None:
+    """Count what an edge was given of an epoch, or gave back, with the second that has the epoch."""
+    if 0 <= row.epoch - first < len(series):
+        series[row.epoch - first, place] += row.units if isinstance(row, Issued) else -row.units
