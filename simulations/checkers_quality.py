@@ -110,12 +110,14 @@ def _divided_well(scenario: Scenario, figures: RuleFigures, log: RuleLog) -> Ite
 
 
 def _stuck(since_s: int, log: RuleLog) -> Iterable[tuple[str, str]]:
-    """L5: an edge whose slice is far below its demand gets more until it has its share."""
+    """L5: an edge whose slice is far below its demand gets more until it has its share. The least of eight seconds of a
+    small random demand is far below it.
+    """
     offered, admitted = log.offered[since_s:].sum(axis=0), log.admitted[since_s:].sum(axis=0)
     whole = log.limits[since_s:].sum()
     shares = water_fill(np.array([0, len(offered)]), offered, np.array([whole])).amounts
     for edge, share, got in zip(log.edges, shares.tolist(), admitted.tolist(), strict=True):
-        if share >= 0.01 * whole and got < STUCK_SHARE * share:
+        if share >= max(0.01 * whole, 2 * SLICE_MIN * (log.seconds - since_s)) and got < STUCK_SHARE * share:
             yield "L5", f"{edge} was admitted {got:.0f} units, its max-min share is {share:.0f}"
 
 
