@@ -19,8 +19,11 @@ from apportion.edge.thresholds import Passing, threshold_of
 HOLD_NS = 20_000_000
 """A refusal by the region holds at least this long at the edge, or every request in overload would cross."""
 
-NEWS_NS = 50_000_000
-"""What the region said of its room counts for so long; above a threshold one request asks it anew where it is older."""
+NEWS_NS = EPOCH_NS // 4
+"""What the region said of its room counts for so long: longer than the way there and back."""
+
+PROBE_NS = 50_000_000
+"""Above a threshold one request in so much time asks anew, where the region said nothing lately."""
 
 BORDER_NS = 100_000_000
 """A caller told to wait until so shortly before a label's end may come after it: the way there and back."""
@@ -296,7 +299,7 @@ class Holding:
         if self.backlog is not None and now_ns - self.backlog_told_ns < NEWS_NS:
             remaining = self.region_remaining(now_ns)
             return remaining is not None and remaining >= max(cost, self.limit.burst // 2)
-        return now_ns - self.probed_ns >= NEWS_NS
+        return now_ns - self.probed_ns >= PROBE_NS
 
     def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int, probe_ns: int | None = None) -> None:
         """Take the region's answer. `asked_ns`: when it was asked; the state is not older than that, so what it rules
