@@ -7,13 +7,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PROTOS := $(wildcard proto/v*/*.proto)
 BENCHES := $(wildcard bench/*.py)
+WORKLOADS := $(wildcard simulations/scenarios/full/*.yaml)
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint fmt fmt-check type imports proto proto-check package-check bench ci install dev clean
+.PHONY: help demo test lint fmt fmt-check type imports proto proto-check package-check bench sim sim-full ci install dev clean
 
 unexport PYTHONPATH PYTHONHOME PYTHONOPTIMIZE
 
@@ -53,7 +54,13 @@ package-check: dev ## sdist, wheel from it, install elsewhere, import every modu
 bench: dev ## run every benchmark
 	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python "$$script"; done
 
-ci: lint fmt-check type imports proto-check test package-check ## everything, as CI runs it
+sim: dev ## the simulator's scenarios in turn with 50 seeds (ARGS="--seed 1000" for other ones)
+	@$(BIN)/apportion simulate --seeds 50 --in-turn --jobs 2 $(ARGS)
+
+sim-full: dev ## fifty edges, 1,000/s, the eight workloads of docs/performance.md (ARGS="--seed 7")
+	@$(BIN)/apportion simulate $(WORKLOADS:%=--scenario %) --seed 1 --jobs 2 $(ARGS)
+
+ci: lint fmt-check type imports proto-check test sim package-check ## everything, as CI runs it
 
 # ------------------------------------------------------------------------------------------------------------------------- set-up
 

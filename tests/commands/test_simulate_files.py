@@ -106,6 +106,11 @@ def test_a_log_is_compared_under_each_mode(log: str) -> None:
         (["--replay", "a.log", "--limit", "1/s", "--enforce", "edge"], "--replay a.log: No such file or directory"),
         (["--replay", "a.log", "uniform", "zipf"], "--replay runs one log in one world"),
         (["--replay", "a.log", "uniform", "--seeds", "2"], "--replay runs one log in one world"),
+        (["uniform", "--jobs", "0"], "--jobs is from 1 to 256, got 0"),
+        (
+            ["uniform", "--jobs", "2", "--html", "a.html"],
+            "--plot and --html draw runs of one process: leave --jobs out",
+        ),
         (["--key-from", "tenant"], "--key-from says how a log is read: name one with --replay LOG"),
     ],
 )

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress, TaskID
 
-from apportion.commands.simulate_call import COMPARED, Call, Ran, Replaying, World
+from apportion.commands.simulate_call import COMPARED, Call, Ran, Replaying, Spread, World
+from apportion.commands.simulate_runs import BAR, run_all
 from apportion.commands.simulation import result_table, sentences
 from apportion.commands.simulation_files import Written
 from apportion.commands.tables import console_for
@@ -22,10 +23,7 @@ from apportion.simulations import library
 from apportion.simulations.baselines import Baseline, baseline_series
 from apportion.simulations.log_reader import LogReader
 from apportion.simulations.replay import replay as replay_log
-from apportion.simulations.run import Outcome, run
 from apportion.simulations.scenario import Scenario
-
-BAR = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
 
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the runs, as .png or .svg.")]
 Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page: figures, bounds, pictures.")]
@@ -56,6 +54,8 @@ def simulate(
     show: Annotated[bool, typer.Option("--show", help="Print the scenarios' texts, to begin one of your own.")] = False,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Replay that run; drawn unless given.")] = None,
     seeds: Annotated[int, typer.Option(metavar="N", help="Run so many seeds, from --seed or 1 on.")] = 1,
+    in_turn: Annotated[bool, typer.Option("--in-turn", help="Each seed with the next scenario, not with all.")] = False,
+    jobs: Annotated[int, typer.Option(metavar="N", help="So many runs at a time, in processes of their own.")] = 1,
     edges: Annotated[int | None, typer.Option(metavar="N", help="So many edges.")] = None,
     latency: Annotated[
         str | None, typer.Option(metavar="DURATION", help="One way, to the farthest edge, such as 40ms.")
@@ -95,7 +95,8 @@ def simulate(
         first = seed if seed is not None else 1 if seeds > 1 else secrets.randbelow(1_000_000)
         world = World(edges, limit, latency, enforce)
         log = Replaying.of(replay, location_from, key_from)
-        call = Call(tuple(scenarios or ()), tuple(file or ()), first, seeds, compare, world, log, as_json)
+        spread = Spread(first, seeds, in_turn, jobs)
+        call = Call(tuple(scenarios or ()), tuple(file or ()), spread, compare, world, log, as_json)
         _run(call, Written(plot, html))
 
 
@@ -104,7 +105,14 @@ def _run(call: Call, written: Written) -> None:
     call.check()
     chosen = call.chosen()
     written.check(call.panels(chosen))
-    ran = _run_log(call, chosen) if call.log else _compared(call, chosen) if call.compare else _ran(call, chosen)
+    if written.asked and call.spread.jobs > 1:
+        raise InputError("--plot and --html draw runs of one process: leave --jobs out")
+    if call.log:
+        ran = _run_log(call, chosen)
+    elif call.compare:
+        ran = _compared(call, chosen, written.asked)
+    else:
+        ran = _run_all(call, call.spread.runs(chosen), written.asked)
     console = console_for(call.as_json)
     console.print(result_table(console, ran.rows()))
     for outcome in ran.outcomes:
@@ -128,31 +136,15 @@ def _list() -> None:
         print(f"{name:<{width}}  {library.load(name).about}")
 
 
-def _run_all(runs: list[tuple[Scenario, int]], as_json: bool) -> list[Outcome]:
-    """Run one after the other, with a bar where a person looks on."""
-    console = console_for(as_json)
-    outcomes = []
-    with Progress(*BAR, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=sum(scenario.seconds for scenario, _ in runs))
-        for scenario, seed in runs:
-            bar.update(task, description=f"{scenario.name}, seed {seed}")
-            outcomes.append(run(scenario, seed, progress=lambda _: bar.advance(task)))
-    return outcomes
+def _run_all(call: Call, runs: list[tuple[Scenario, int]], drawn: bool) -> Ran:
+    return Ran(call.spread.seed, run_all(runs, call.spread.jobs, drawn, console_for(call.as_json)))
 
 
-def _ran(call: Call, chosen: list[Scenario]) -> Ran:
-    """Each scenario and seed."""
-    numbers = range(call.seed, call.seed + call.seeds)
-    return Ran(call.seed, _run_all([(each, number) for each in chosen for number in numbers], call.as_json))
-
-
-def _compared(call: Call, chosen: list[Scenario]) -> Ran:
+def _compared(call: Call, chosen: list[Scenario], drawn: bool) -> Ran:
     """Each scenario under the four modes and the baselines."""
-    ran = Ran(
-        call.seed, _run_all([(each, call.seed) for scenario in chosen for each in _modes(scenario)], call.as_json)
-    )
+    ran = _run_all(call, [(each, call.spread.seed) for scenario in chosen for each in _modes(scenario)], drawn)
     for scenario in chosen:
-        ran.baselines.extend(baseline_series(scenario, call.seed, each) for each in Baseline)
+        ran.baselines.extend(baseline_series(scenario, call.spread.seed, each) for each in Baseline)
     others = ", ".join(f"`{each.value}`" for each in Baseline)
     ran.notes.append(f"What others do: {others}. They have no faults and no network here.")
     return ran
@@ -171,14 +163,14 @@ def _run_log(call: Call, chosen: list[Scenario]) -> Ran:
     """The access log in its world, or in that world under the four modes."""
     assert call.log is not None
     (scenario,) = chosen
-    ran = Ran(call.seed, [])
+    ran = Ran(call.spread.seed, [])
     console = console_for(call.as_json)
     with Progress(*BAR, console=console, transient=True, disable=not console.is_terminal) as bar:
         for world in _modes(scenario) if call.compare else [scenario]:
             assert world.one is not None
             task = bar.add_task(f"{call.log.path.name}, {world.one.enforce}", total=1.0)
             reader = LogReader(call.log.path, call.log.location_from, call.log.key_from)
-            found = replay_log(world, reader, call.seed, partial(_progress, bar, task))
+            found = replay_log(world, reader, call.spread.seed, partial(_progress, bar, task))
             ran.outcomes.append(found.outcome)
             ran.replayed.append(found.series)
             ran.notes[:] = found.notes

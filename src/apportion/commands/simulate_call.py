@@ -23,6 +23,9 @@ from apportion.simulations.series import RunSeries, series_of
 SEEDS_MAX = 10_000
 """Seeds of one call."""
 
+JOBS_MAX = 256
+"""Processes of one call."""
+
 COMPARED = (Enforce.EDGE_REGION, Enforce.REGION, Enforce.LEASE, Enforce.EDGE)
 """The modes in the order of the comparison."""
 
@@ -109,13 +112,40 @@ class Replaying:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """`seeds` seeds from `seed` on, each with every scenario, or `in_turn` each with the next one; `jobs` at a time."""
+
+    seed: int
+    seeds: int = 1
+    in_turn: bool = False
+    jobs: int = 1
+
+    def check(self) -> None:
+        """InputError names a flag that is wrong."""
+        if not 1 <= self.seeds <= SEEDS_MAX:
+            raise InputError(f"--seeds is from 1 to {SEEDS_MAX}, got {self.seeds}")
+        if not 1 <= self.jobs <= JOBS_MAX:
+            raise InputError(f"--jobs is from 1 to {JOBS_MAX}, got {self.jobs}")
+
+    def runs(self, chosen: list[Scenario]) -> list[tuple[Scenario, int]]:
+        """Scenarios with seeds. In turn, the n-th seed has the n-th scenario, whichever seed is the first."""
+        numbers = range(self.seed, self.seed + self.seeds)
+        if self.in_turn:
+            return [(chosen[at % len(chosen)], number) for at, number in enumerate(numbers)]
+        return [(each, number) for each in chosen for number in numbers]
+
+    def flags(self) -> Flags:
+        """As they are written."""
+        return (("--seeds", self.seeds if self.seeds > 1 else None), ("--jobs", self.jobs if self.jobs > 1 else None))
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
-    """One call. `seed`: the first of `seeds`."""
+    """One call."""
 
     names: tuple[str, ...]
     paths: tuple[Path, ...]
-    seed: int
-    seeds: int
+    spread: Spread
     compare: str | None
     world: World
     log: Replaying | None
@@ -126,12 +156,11 @@ class Call:
         self.world.check()
         if self.compare not in (None, "enforce"):
             raise InputError(f"--compare compares `enforce`, got {self.compare!r}; write --compare enforce")
-        if not 1 <= self.seeds <= SEEDS_MAX:
-            raise InputError(f"--seeds is from 1 to {SEEDS_MAX}, got {self.seeds}")
+        self.spread.check()
         if self.log is None:
             return
-        if self.seeds > 1 or len(self.names) + len(self.paths) > 1:
-            raise InputError("--replay runs one log in one world: name at most one scenario, and no --seeds")
+        if self.spread != Spread(self.spread.seed) or len(self.names) + len(self.paths) > 1:
+            raise InputError("--replay runs one log in one world: name at most one scenario, and no --seeds or --jobs")
         if not self.names and not self.paths:
             if self.world.limit is None:
                 raise InputError("--replay needs the limit that is tried on the log: add --limit 1000/s, or a scenario")
@@ -151,7 +180,7 @@ class Call:
     def panels(self, chosen: list[Scenario]) -> int:
         """Runs and rules that are drawn."""
         rules = sum(len(domain.rules) for each in chosen for domain in parsed(each.rules).domains.values())
-        runs = len(COMPARED) + (0 if self.log else len(Baseline)) if self.compare else self.seeds
+        runs = len(COMPARED) + (0 if self.log else len(Baseline)) if self.compare else self.spread.seeds
         return rules * runs
 
     def texts(self, chosen: list[Scenario]) -> dict[str, str]:
@@ -165,7 +194,9 @@ class Call:
     def text(self) -> str:
         """The command that makes the same runs again."""
         what = [*self.names, *(f"--scenario {shlex.quote(str(path))}" for path in self.paths)]
-        return self._command(" ".join(what), self.seed, (("--seeds", self.seeds if self.seeds > 1 else None),))
+        if self.spread.in_turn:
+            what.append("--in-turn")
+        return self._command(" ".join(what), self.spread.seed, self.spread.flags())
 
     def again(self, outcome: Outcome) -> str:
         """The command that makes one of the runs again."""

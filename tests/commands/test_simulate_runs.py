@@ -1,0 +1,70 @@
+"""Several runs of one call: seeds spread over scenarios, and over processes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apportion.commands.simulate_call import Spread
+from apportion.simulations import library
+from tests.commands.test_simulate_files import SHORT, run
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> list[str]:
+    """Two scenarios' files, as arguments."""
+    (tmp_path / "short.yaml").write_text(SHORT)
+    (tmp_path / "other.yaml").write_text(SHORT.replace("60%", "70%"))
+    return ["--scenario", str(tmp_path / "short.yaml"), "--scenario", str(tmp_path / "other.yaml")]
+
+
+def runs_of(*arguments: str) -> list[dict[str, Any]]:
+    """What `--json` says of each run."""
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    found: list[dict[str, Any]] = json.loads(result.stdout)["runs"]
+    return found
+
+
+def test_in_processes_of_their_own_runs_come_to_the_same(two: list[str]) -> None:
+    """Figures and order are those of one process."""
+    alone = runs_of(*two, "--seeds", "2")
+    assert [(each["scenario"], each["seed"]) for each in alone] == [
+        ("short", 1),
+        ("short", 2),
+        ("other", 1),
+        ("other", 2),
+    ]
+    assert runs_of(*two, "--seeds", "2", "--jobs", "2") == alone
+
+
+def test_in_turn_each_seed_has_the_next_scenario(two: list[str]) -> None:
+    """Three seeds are three runs, not six."""
+    found = runs_of(*two, "--seeds", "3", "--seed", "7", "--in-turn")
+    assert [(each["scenario"], each["seed"]) for each in found] == [("short", 7), ("other", 8), ("short", 9)]
+
+
+def test_fifty_seeds_in_turn_reach_every_scenario_and_none_has_more_than_60_000_requests() -> None:
+    """What `make sim` runs: the load of each shape is a multiple of the limit at most 1.0, but what a step says."""
+    chosen = [library.load(name) for name in library.names()]
+    assert {scenario.name for scenario, _ in Spread(1, 50, in_turn=True).runs(chosen)} == set(library.names())
+    for each in chosen:
+        assert each.one is not None
+        asked = sum(
+            flow.load * flow.shape.parts(each.edges, second * 10**9, 1).sum()
+            for flow in each.flows
+            for second in range(each.seconds)
+        )
+        assert asked * float(each.one.rate.removesuffix("/s")) <= 60_000, each.name
+
+
+def test_the_eight_workloads_are_those_of_the_figures() -> None:
+    """Fifty edges, 1,000/s, the default burst; hotspots with three dwell times each."""
+    folder = Path(library.__file__).parent / "scenarios" / "full"
+    found = [library.load_file(path) for path in sorted(folder.iterdir())]
+    assert [each.name[0] for each in found] == list("abcdddeeefgh")
+    for each in found:
+        assert each.one is not None
+        assert (each.edges, each.one.rate, each.one.burst, each.one.enforce) == (50, "1000/s", None, "lease")
+        assert "utilisation" in {expectation.measure for expectation in each.expectations}
