@@ -187,13 +187,15 @@ class Agent:
             case Lost():
                 commands += self._lost(now_ns)
         epoch = self._roll(now_ns)
-        commands += self._expire(now_ns)
+        deadline_ns = self._crossings.deadline_ns()
+        if deadline_ns is not None and deadline_ns <= now_ns:
+            commands += self._expire(now_ns)
         if self._stream and now_ns - self._heard_ns >= SILENT_NS:
             commands += [*self._lost(now_ns), Reconnect("nothing heard for 1.5 s")]
         if self._attached and epoch is not None:
             commands += self._report(epoch, now_ns)
-            early = self._returns.early(epoch, self._stream, self.clock.start_ns(epoch), now_ns)
-            commands += [Send(each) for each in early]
+            for returned in self._returns.early(epoch, self._stream, self.clock.start_ns(epoch), now_ns):
+                commands.append(Send(returned))
             if (acknowledgement := self._ruling.acknowledgement()) is not None:
                 commands.append(Send(acknowledgement))
             if self._crossings.may_depart:
@@ -353,9 +355,6 @@ class Agent:
         return Settled(ticket.number, decision)
 
     def _expire(self, now_ns: int) -> list[Command]:
-        deadline_ns = self._crossings.deadline_ns()
-        if deadline_ns is None or deadline_ns > now_ns:
-            return []
         late = [ticket for ticket in self._crossings.tickets() if ticket.deadline_ns <= now_ns]
         return [self._unavailable(ticket, now_ns) for ticket in late]
 

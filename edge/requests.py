@@ -133,9 +133,9 @@ class Requests:
 
     def _count_degraded(self, verdicts: Sequence[Verdict]) -> None:
         """Which rules were answered without the authority."""
-        rules = [verdict.rule for verdict in verdicts if verdict.degraded]
-        if enforced := [(rule.domain, rule.name) for rule in rules if not rule.shadow]:
-            self._reports.degrade(enforced)
+        degraded = [verdict.rule for verdict in verdicts if verdict.degraded and not verdict.shadow]
+        if degraded:
+            self._reports.degrade((rule.domain, rule.name) for rule in degraded)
 
     def _count_demand(self, parts: Sequence[Part], epoch: int) -> None:
         """Demand is offered cost that no other rule refused (algorithms 1.2)."""

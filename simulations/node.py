@@ -151,14 +151,15 @@ class Node:
         """Perform commands in order, as far as this life goes."""
         life = self.life
         for at, command in enumerate(commands):
-            struck = self._strike(command, after=False)
+            struck = self.trap is not None and self._strike(command, after=False)
             if self.life != life:
                 return
             if struck and self.paused_ns > self.world.now_ns:
                 self._deferred.insert(0, partial(self.perform, commands[at:]))
                 return
             self.act(command)
-            self._strike(command, after=True)
+            if self.trap is not None:
+                self._strike(command, after=True)
             if self.life != life:
                 return
 
