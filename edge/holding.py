@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from apportion.core.bucket import retry_after_ns
 from apportion.core.budget import DEPTH_MIN, Budget, comes_in_ns
-from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
 from apportion.core.messages import MemberAnswer, Outcome, Quota
 from apportion.core.rule import Rule
 from apportion.edge.thresholds import Passing, threshold_of
@@ -202,7 +202,7 @@ class Holding:
             self.borrowed_epoch, self.borrowed = epoch, units
 
     def surplus(self, elapsed_ns: int) -> int:
-        """Unspent units of the slice beyond 1.5 times what it will have been used by the end of its epoch, if use goes
+        """Units of the slice beyond 1.5 times what it will have been used by the end of its epoch, if use goes
         on as in the `elapsed_ns` since its start. Use, not demand: what no request here can be served from, because
         each costs more than the slice, is of use elsewhere.
         """
@@ -210,7 +210,16 @@ class Holding:
         used = self.budget.part - self.budget.units
         # A few requests say little of the rate: one more root of them than there were is as likely.
         projected = (used + isqrt(used)) * EPOCH_NS // elapsed_ns
-        return max(0, min(self.budget.units, self.budget.part - projected * 3 // 2))
+        return max(0, self.budget.part - projected * 3 // 2)
+
+    def left_over(self, elapsed_ns: int) -> int:
+        """Unspent units of the slice beyond what the rest of its epoch will use, as likely, if use goes on as in the
+        `elapsed_ns` since its start.
+        """
+        assert self.budget is not None and 0 < elapsed_ns < EPOCH_NS
+        used = self.budget.part - self.budget.units
+        projected = ceil_div((used + isqrt(used) + 1) * (EPOCH_NS - elapsed_ns), elapsed_ns)
+        return max(0, self.budget.units - max(projected, self.budget.largest()))
 
     # --- degraded answers
 

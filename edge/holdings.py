@@ -39,6 +39,7 @@ class Holdings:
         self._by_quota: dict[Quota, Holding] = {}  # of divided rules
         self._slices: dict[int, dict[Quota, int]] = {}
         self._kept: dict[int, frozenset[Quota]] = {}  # of slices that came by the present stream: not returned early
+        self._came_late = 0  # the latest epoch whose slices came when it had begun
         self._names: dict[int, Quota] = {}
         self._shadows = 0  # holdings of shadow rules, which take no room from others
 
@@ -91,6 +92,8 @@ class Holdings:
         column = {quota: units for quota, units in pairs if quota is not None}
         self._slices[slices.epoch] = column
         # How a slice that came late is used says nothing yet.
+        if slices.epoch == epoch:
+            self._came_late = epoch
         kept = column if slices.epoch == epoch else map(self._names.get, slices.kept.tolist())
         self._kept[slices.epoch] = frozenset(quota for quota in kept if quota is not None)
         for old in sorted(self._slices)[:-SLICES_KEPT]:
@@ -145,6 +148,18 @@ class Holdings:
             self._begin(holding, epoch)
             if holding.budget is not None:
                 yield holding
+
+    def spared(self, epoch: int) -> Iterator[Holding]:
+        """Those that `sliced(epoch, early=True)` leaves out though their slices came before the epoch."""
+        if epoch == self._came_late:
+            return
+        kept = self._kept.get(epoch, frozenset())
+        for quota in self._slices[epoch] if kept else ():
+            holding = self._by_quota.get(quota) if quota in kept else None
+            if holding is not None:
+                self._begin(holding, epoch)
+                if holding.budget is not None:
+                    yield holding
 
     def disown(self, now_ns: int) -> None:
         """Nothing of slices that came may be spent any more."""

@@ -24,17 +24,25 @@ for the leader to hear of it before it divides the next."""
 EARLY_LATEST_NS = EPOCH_NS // 2
 """An edge that was held up for so long cannot tell that from requests that did not come."""
 
+LATE_NS = EPOCH_NS * 4 // 5
+"""Into an epoch: slices of small edges in overload, spared before, are judged now: what random arrivals left of them is
+nearly known, and whoever waits for the pool still has time to spend it.
+"""
+
+LATE_LATEST_NS = EPOCH_NS * 9 // 10
+"""As EARLY_LATEST_NS, of these."""
 
 SLICES_MAX = 1_000
 """Slices judged in one go: requests that came meanwhile wait for no longer than some milliseconds."""
 
-QUARTER_NS = EPOCH_NS // 4
-"""A pool that was spent is asked again at the first and second quarter of an epoch: then returns may have come."""
+PROBES_NS = (EPOCH_NS // 4, EPOCH_NS // 2, LATE_NS + EPOCH_NS // 20)
+"""A pool that was spent is asked again at these instants of an epoch: by then returns may have come."""
 
 
 def probe_in_ns(left_ns: int) -> int:
     """Nanoseconds until a spent pool is worth asking again, where `left_ns` of the epoch are left."""
-    return left_ns % QUARTER_NS or QUARTER_NS if left_ns > 2 * QUARTER_NS else left_ns
+    passed_ns = EPOCH_NS - left_ns
+    return next((probe_ns for probe_ns in PROBES_NS if probe_ns > passed_ns), EPOCH_NS) - passed_ns
 
 
 class Returns:
@@ -43,7 +51,7 @@ class Returns:
     def __init__(self, holdings: Holdings) -> None:
         self._holdings = holdings
         self._number = 0
-        self._judged = 0  # the latest epoch whose slices were judged, or begun to be
+        self._judged = (0, False)  # the latest epoch whose slices were judged, or begun to be, and whether late
         self._unjudged: Iterator[Holding] = iter(())
         self._more = False
 
@@ -54,26 +62,31 @@ class Returns:
 
     def wake_ns(self, epoch: int, start_ns: int, now_ns: int) -> int:
         """When `early` has something to do next in `epoch`, which began at `start_ns`."""
-        if self._judged < epoch:
+        if self._judged < (epoch, False):
             return max(start_ns + EARLY_NS, now_ns)
-        return now_ns if self._more else start_ns + EPOCH_NS + EARLY_NS
+        if self._more:
+            return now_ns
+        return max(start_ns + LATE_NS, now_ns) if self._judged < (epoch, True) else start_ns + EPOCH_NS + EARLY_NS
 
     def early(self, epoch: int, stream: int, start_ns: int, now_ns: int) -> list[Return]:
-        """Once for each epoch, from EARLY_NS after its start: of each slice what exceeds 1.5 times its projected use.
-        Of SLICES_MAX slices a call.
+        """Once for each epoch, from EARLY_NS after its start: of each slice what exceeds 1.5 times its projected use;
+        from LATE_NS on of those that were spared before, what exceeds the use projected for the rest. Of SLICES_MAX
+        slices a call.
         """
         elapsed_ns = now_ns - start_ns
         if elapsed_ns < EARLY_NS or (epoch == self._judged and not self._more):
             return []
-        if epoch > self._judged:
-            self._judged = epoch
-            self._unjudged = self._holdings.sliced(epoch, early=True)
-        if elapsed_ns >= EARLY_LATEST_NS:
+        late = elapsed_ns >= LATE_NS
+        if self._judged < (epoch, late):
+            self._judged = (epoch, late)
+            self._unjudged = self._holdings.spared(epoch) if late else self._holdings.sliced(epoch, early=True)
+        if elapsed_ns >= (LATE_LATEST_NS if late else EARLY_LATEST_NS):
             self._unjudged = iter(())
         some = list(islice(self._unjudged, SLICES_MAX))
         self._more = len(some) == SLICES_MAX
         # The region must know the quota by the name that it has on this stream.
-        rows = [(holding, holding.surplus(elapsed_ns)) for holding in some if holding.stream == stream]
+        own = [holding for holding in some if holding.stream == stream]
+        rows = [(each, each.left_over(elapsed_ns) if late else each.surplus(elapsed_ns)) for each in own]
         return self._give_up(epoch, rows, now_ns)
 
     def leaving(self, epoch: int, stream: int, now_ns: int) -> list[Return]:
@@ -87,8 +100,13 @@ class Returns:
         return returns
 
     def _give_up(self, epoch: int, rows: Sequence[tuple[Holding, int]], now_ns: int) -> list[Return]:
-        given = [(holding, units) for holding, units in rows if units]
-        ready = [holding.budget.give_up(units, now_ns) for holding, units in given if holding.budget is not None]
+        given, ready = [], []
+        for holding, units in rows:
+            budget = holding.budget
+            if budget is None or (units := units - budget.lost(now_ns)) <= 0:
+                continue
+            given.append((holding, units))
+            ready.append(budget.give_up(units, now_ns))
         if not given:
             return []
         self._number += 1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from apportion.core.allocator_messages import Demand
+from apportion.core.limit import EPOCH_NS
 from apportion.core.messages import Return
 from apportion.region.crossing import Instant
 from apportion.region.events import Command, Send
@@ -18,6 +19,9 @@ from apportion.region.sessions import EdgeSession, refuse
 
 if TYPE_CHECKING:
     from apportion.region.authority import Authority
+
+DIVIDED_NS = EPOCH_NS // 2
+"""Before an epoch's end the next has been divided: what comes later, a whole report overtakes."""
 
 
 def take_back(authority: Authority, edge: EdgeSession, message: Return, now_ns: int) -> list[Command]:
@@ -36,7 +40,8 @@ def take_back(authority: Authority, edge: EdgeSession, message: Return, now_ns: 
         authority.ledger.issue(message.epoch, edge.incarnation, known.id, -units)
         _lend(authority, known, message.epoch, units, each, at)
         taken.append(known)
-    return _tell(authority, edge, taken, message.epoch) if message.epoch == at.epoch else []
+    useful = message.epoch == at.epoch and at.left_ns >= DIVIDED_NS
+    return _tell(authority, edge, taken, message.epoch) if useful else []
 
 
 def _lend(authority: Authority, known: KnownQuota, epoch: int, units: int, ready: int, at: Instant) -> None:

@@ -8,14 +8,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from enum import Enum
 
+import numpy as np
+
 from apportion.core.bucket import Bucket
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.simulations.in_force import InForce
-from apportion.simulations.measures import RuleFigures, figures_of, logs_of
+from apportion.simulations.measures import RuleFigures, figures_of, logs_of, overshoots
 from apportion.simulations.nodes import parsed
 from apportion.simulations.recording import Answered, Crossed, Offered, Row
 from apportion.simulations.run import changes_of
 from apportion.simulations.scenario import Scenario
+from apportion.simulations.series import Over, RunSeries, rule_series
 from apportion.simulations.traffic import arrivals, streams_of
 from apportion.simulations.world import Arrival
 
@@ -33,6 +36,11 @@ class Baseline(Enum):
 
 def run_baseline(scenario: Scenario, seed: int, baseline: Baseline) -> RuleFigures:
     """The scenario's one rule under a baseline; faults and the network are left out, which favours it."""
+    return baseline_series(scenario, seed, baseline).rules[0].figures
+
+
+def baseline_series(scenario: Scenario, seed: int, baseline: Baseline) -> RunSeries:
+    """The same, second by second."""
     assert scenario.one is not None
     rules = parsed(scenario.rules)
     traffic = arrivals(streams_of(scenario.flows, rules), scenario.edges, scenario.seconds, seed)
@@ -41,7 +49,10 @@ def run_baseline(scenario: Scenario, seed: int, baseline: Baseline) -> RuleFigur
     limits = InForce(rules, rows)
     (log,) = logs_of(rows, rules, limits, names, scenario.seconds, 0).values()
     figures = figures_of(log, limits, scenario.warm_up, changes_of(scenario), rules.edges_max)
-    return replace(figures, enforce=baseline.value, bound=0 if baseline is not Baseline.LATER else None)
+    figures = replace(figures, enforce=baseline.value, bound=0 if baseline is not Baseline.LATER else None)
+    over = [Over(epoch + 0.5, units) for epoch, units in overshoots(log, limits)]
+    series = rule_series(figures, log, len(log.labels), np.zeros(log.admitted.shape), over)
+    return RunSeries(f"{scenario.name}, seed {seed}", scenario.name, scenario.seconds, (), (series,))
 
 
 def _rows(traffic: Iterator[Arrival], names: list[str], baseline: Baseline) -> Iterator[Row]:

@@ -25,8 +25,8 @@ from apportion.simulations.measures import (
     overshoot_in_a_second,
     sort_rows,
 )
-from apportion.simulations.recording import Issued, Offered, Row, Ruled, Sliced
-from apportion.simulations.series import Over, RuleSeries, rule_series
+from apportion.simulations.recording import Issued, Offered, Returned, Row, Ruled, Sliced
+from apportion.simulations.series import Over, RuleSeries, add_issued, rule_series
 
 OPEN_EPOCHS = 30
 """Units of an older label are charged no more: an edge maps epochs within milliseconds, stages end by seconds."""
@@ -112,10 +112,8 @@ class Fold:
 
     def _take_issued(self, rows: Sequence[Row]) -> None:
         for row in rows:
-            if isinstance(row, Issued) and row.incarnation in self._places:
-                issued, at = self._folded[row.rule].issued, row.epoch - self._first
-                if 0 <= at < len(issued):
-                    issued[at, self._places[row.incarnation]] += row.units
+            if isinstance(row, Issued | Returned) and row.incarnation in self._places:
+                add_issued(self._folded[row.rule].issued, row, self._first, self._places[row.incarnation])
 
     def _close(self, second: int, before: int) -> None:
         """Forget labels and slices of epochs `before` that, and rows more than a second old."""
@@ -138,8 +136,11 @@ class Fold:
             labels = log.labels[key]
             meter, _ = folded.meters.get(key) or (Meter(log.rule.limit, log.rule.divided), 0)
             for epoch in sorted(epoch for epoch in labels if epoch < before):
-                meter.become(self._limits.limit(log.rule.name, epoch, key) or meter.limit)
-                over = meter.record(epoch, labels.pop(epoch))
+                units, limit = labels.pop(epoch), self._limits.limit(log.rule.name, epoch, key)
+                if limit is None:
+                    continue
+                meter.become(limit)
+                over = meter.record(epoch, units)
                 if over:
                     folded.over[epoch] = max(folded.over.get(epoch, 0), over)
                 folded.meters[key] = meter, epoch

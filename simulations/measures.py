@@ -217,16 +217,25 @@ def figures_of(
 
 def overshoot_by_label(log: RuleLog, limits: InForce) -> int:
     """The worst `over` of any key's meter."""
+    return max((units for _, units in overshoots(log, limits)), default=0)
+
+
+def overshoots(log: RuleLog, limits: InForce) -> list[tuple[int, int]]:
+    """Epochs that were over, each with the most that a key was, in order."""
     if not isinstance(log.rule.limit, RateLimit):
-        return 0
-    worst = 0
+        return []
+    worst: dict[int, int] = {}
     for key, labels in log.labels.items():
         meter = Meter(log.rule.limit, log.rule.divided)
         for epoch in sorted(labels):
-            meter.become(limits.limit(log.rule.name, epoch, key) or meter.limit)
-            meter.record(epoch, labels[epoch])
-        worst = max(worst, meter.worst)
-    return worst
+            limit = limits.limit(log.rule.name, epoch, key)
+            if limit is None:
+                continue
+            meter.become(limit)
+            over = meter.record(epoch, labels[epoch])
+            if over:
+                worst[epoch] = max(worst.get(epoch, 0), over)
+    return sorted(worst.items())
 
 
 def overshoot_in_a_second(log: RuleLog, limits: InForce) -> int:

@@ -223,7 +223,8 @@ def _faults(rates: Axes, edges: Axes, run: RunSeries) -> None:
             groups.append([fault])
         at = fault.at_ns / EPOCH_NS
         rates.axvline(at, color=FAULT, linewidth=1.0, linestyle=":")
-        edges.axvline(at, color="white", linewidth=1.2, linestyle=":")
+        edges.axvline(at, color="black", linewidth=1.6)  # seen on dark colours by its dots, on bright ones by the rest
+        edges.axvline(at, color="white", linewidth=1.6, linestyle=":")
         if fault.kind in _LASTING and fault.for_ns > EPOCH_NS:
             until = min(at + fault.for_ns / EPOCH_NS, run.seconds)
             rates.axvspan(at, until, color=FAULT, alpha=0.10, linewidth=0)

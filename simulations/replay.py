@@ -21,7 +21,7 @@ from apportion.simulations.nodes import parsed
 from apportion.simulations.recording import Recording
 from apportion.simulations.run import DRAINED_S, STARTED_S, Outcome, broken_by, changes_of, world_of
 from apportion.simulations.scenario import RULE, Scenario
-from apportion.simulations.series import RunSeries
+from apportion.simulations.series import RunSeries, epoch_of_start
 from apportion.simulations.traffic import rule_named
 from apportion.simulations.world import Arrival, Options
 
@@ -70,7 +70,7 @@ def replay(scenario: Scenario, reader: LogReader, seed: int, progress: Callable[
     traffic = _Ending(arrivals_of(reader, rule_named(rules, RULE), scenario.edges, seed, cleared))
     world = world_of(scenario, seed, recording, Options(), traffic)
     begun_ns = STARTED_S * SECOND
-    first = world.region.authority.epoch
+    first = epoch_of_start(recording.rows, begun_ns)
     fold = Fold(rules, scenario.edges, begun_ns, first)
     second, left = 0, DRAINED_S + 1
     while left:

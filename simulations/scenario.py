@@ -17,6 +17,9 @@ from apportion.simulations.shapes import Shape
 FILE = "scenario.yaml"
 """The name of a scenario's rules, in what is said of them."""
 
+MODES_OF = {"slack": ("edge", "edge+region"), "at_each_edge": ("edge",), "wrong_costs": ("edge",)}
+"""Which modes have a field that others refuse."""
+
 RULE = "search"
 """The name of the rule of a scenario that writes no `rules`."""
 
@@ -111,6 +114,22 @@ class OneRule:
     burst: str | None = None
     stages: tuple[str, ...] = ("deny",)
     more: tuple[tuple[str, str], ...] = ()
+
+    def under(self, enforce: str) -> OneRule:
+        """The same rule in another mode: without the fields that this one does not have; where there are no slices,
+        `keep_share` is `fair_share`.
+        """
+        more = tuple((name, value) for name, value in self.more if enforce in MODES_OF.get(name, (enforce,)))
+        stages = self.stages
+        if enforce == Enforce.REGION.value:
+            words = [stage.split(" ", 1) for stage in stages]
+            kept = any(name == "fair_share" for name, *_ in words)
+            stages = tuple(
+                " ".join(["fair_share" if name == "keep_share" else name, *lasts])
+                for name, *lasts in words
+                if name != "keep_share" or not kept
+            )
+        return replace(self, enforce=enforce, more=more, stages=stages)
 
     def text(self, edges: int) -> str:
         """The rules file for so many edges. What a mode needs beside, and nobody wrote, has a usual value."""

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apportion.core.limit import RateLimit
-from apportion.core.meter import Meter
 from apportion.simulations.in_force import InForce
-from apportion.simulations.measures import RuleFigures, RuleLog, Series, logs_of
+from apportion.simulations.measures import RuleFigures, RuleLog, Series, logs_of, overshoots
 from apportion.simulations.nodes import parsed
-from apportion.simulations.recording import Anchored, Issued, Row, Sliced
+from apportion.simulations.recording import Anchored, Issued, Returned, Row, Sliced
 from apportion.simulations.run import STARTED_S, Outcome
 from apportion.simulations.scenario import Fault
 from apportion.simulations.world import SECOND
@@ -29,8 +27,8 @@ class Over:
 @dataclass(frozen=True, slots=True)
 class RuleSeries:
     """One rule, units of cost: `offered`, `admitted`, `limit` of shape (seconds,); `issued` (slices and what was lent
-    ahead) and `admitted_by_edge` of shape (seconds, edges). `limit`: of the one key; of several `keys` the sum of each
-    one's min(offered, limit).
+    ahead, less what came back) and `admitted_by_edge` of shape (seconds, edges). `limit`: of the one key; of several
+    `keys` the sum of each one's min(offered, limit).
     """
 
     figures: RuleFigures
@@ -82,9 +80,9 @@ def rule_series(figures: RuleFigures, log: RuleLog, keys: int, issued: Series, o
 
 
 def epoch_of_start(rows: Iterable[Row], begun_ns: int) -> int:
-    """The number of the epoch in which traffic began, by the first region's clock."""
+    """The number of the epoch that began when traffic did, or nearest to that, by the first region's clock."""
     region = next(row for row in rows if isinstance(row, Anchored))
-    return region.epoch + (begun_ns - region.start_ns) // region.length_ns
+    return region.epoch + round((begun_ns - region.start_ns) / region.length_ns)
 
 
 def _issued(rows: Iterable[Row], logs: Mapping[str, RuleLog], first: int) -> dict[str, Series]:
@@ -94,23 +92,12 @@ def _issued(rows: Iterable[Row], logs: Mapping[str, RuleLog], first: int) -> dic
     for row in rows:
         if isinstance(row, Sliced):
             places[row.incarnation] = int(row.edge.removeprefix("edge-"))
-        elif isinstance(row, Issued):
-            series = found[row.rule]
-            if 0 <= row.epoch - first < len(series) and row.incarnation in places:
-                series[row.epoch - first, places[row.incarnation]] += row.units
+        elif isinstance(row, Issued | Returned) and row.incarnation in places:
+            add_issued(found[row.rule], row, first, places[row.incarnation])
     return found
 
 
-def overshoots(log: RuleLog, limits: InForce) -> list[tuple[int, int]]:
-    """Epochs that were over, each with the most that a key was, in order."""
-    if not isinstance(log.rule.limit, RateLimit):
-        return []
-    worst: dict[int, int] = {}
-    for key, labels in log.labels.items():
-        meter = Meter(log.rule.limit, log.rule.divided)
-        for epoch in sorted(labels):
-            meter.become(limits.limit(log.rule.name, epoch, key) or meter.limit)
-            over = meter.record(epoch, labels[epoch])
-            if over:
-                worst[epoch] = max(worst.get(epoch, 0), over)
-    return sorted(worst.items())
+def add_issued(series: Series, row: Issued | Returned, first: int, place: int) -> None:
+    """Count what an edge was given of an epoch, or gave back, with the second that has the epoch."""
+    if 0 <= row.epoch - first < len(series):
+        series[row.epoch - first, place] += row.units if isinstance(row, Issued) else -row.units

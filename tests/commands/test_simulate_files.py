@@ -12,10 +12,11 @@ from apportion.commands.simulate import simulate
 SHORT = """
 about: A short one.
 edges: 3
-seconds: 6
+seconds: 8
+warm_up: 4
 limit: 100/s
 enforce: lease
-demand: [{shape: uniform, load: 150%}]
+demand: [{shape: uniform, load: 60%}]
 """
 LOG = "time,location,key\n" + "".join(
     f"{1798761600 + at // 50}.{at % 50 * 2:02},{'paris' if at % 3 else 'oslo'},contoso\n" for at in range(400)
@@ -51,17 +52,20 @@ def test_picture_and_page_are_written(short: str, tmp_path: Path) -> None:
     assert plot.read_bytes().startswith(b"\x89PNG")
     text = html.read_text()
     assert f"apportion simulate --scenario {short} --seed 3 --limit 80/s" in text
-    assert "demand: [{shape: uniform, load: 150%}]" in text
+    assert "demand: [{shape: uniform, load: 60%}]" in text
 
 
 def test_a_comparison_is_drawn_under_each_mode(short: str, tmp_path: Path) -> None:
-    """Four pictures; the table of the page has the baselines as well."""
+    """Four modes and three baselines, each in the pictures and in the table of the page."""
     html = tmp_path / "a.html"
     result = run("--scenario", short, "--seed", "3", "--compare", "enforce", "--html", str(html))
     assert result.exit_code == 0, result.output
     text = html.read_text()
-    for words in ("(edge+region, 100/s)", "(region, 100/s)", "(lease, 100/s)", "(edge, 100/s)", "Q/N each"):
+    for words in ("(edge+region, 100/s)", "(region, 100/s)", "(lease, 100/s)", "(edge, 100/s)"):
         assert words in text, words
+    for baseline in ("Q/N each", "local, reconciled", "central bucket"):
+        assert f"({baseline}, 100/s)" in text
+        assert f">{baseline}</td>" in text
 
 
 def test_a_log_is_replayed_in_the_world_of_the_flags(log: str) -> None:

@@ -81,25 +81,45 @@ def test_a_take_that_was_not_used_is_put_back_under_its_own_label_only() -> None
 
 
 def test_what_is_given_up_is_no_longer_held_and_its_level_goes_with_it() -> None:
-    """Of 100 with a depth of 25, full, 60 go: 15 of them could have been spent at once, 10 are left of the level."""
+    """Of 100 with a depth of 25, full at half of the epoch, 60 go: what is kept has a depth of 10, so 15 of them could
+    have been spent at once; the other 45 are of the 50 that would have come.
+    """
     budget = begun(100, 25, 100)
-    assert budget.available(T0 + EPOCH_NS) == 25
-    assert budget.give_up(60, T0 + EPOCH_NS) == 15
+    assert budget.available(T0 + EPOCH_NS // 2) == 25
+    assert budget.give_up(60, T0 + EPOCH_NS // 2) == 15
     assert (budget.units, budget.part, budget.depth, budget.given_up) == (40, 40, 10, 60)
-    assert budget.available(T0 + EPOCH_NS) == 10
+    assert (budget.available(T0 + EPOCH_NS // 2), budget.rate) == (10, 10)
     with pytest.raises(AssertionError):
-        budget.give_up(41, T0 + EPOCH_NS)
+        budget.give_up(41, T0 + EPOCH_NS // 2)
 
 
-def test_what_others_gave_up_fills_here_as_it_would_have_filled_there() -> None:
-    """5 units are joined by 60 with a level of 15: a depth of 16 is there at once, and a tenth of an epoch fills 6."""
+def test_what_others_gave_up_fills_here_by_the_end_of_the_epoch() -> None:
+    """5 units are joined half-way by 60 with a level of 15: 16 are there at once, 45 more by the end, 9 in a tenth."""
     budget = begun(5, 25, 100)
-    assert budget.available(T0 + EPOCH_NS) == 5
-    budget.add(60, 15, T0 + EPOCH_NS)
+    assert budget.available(T0 + EPOCH_NS // 2) == 2
+    budget.add(60, 15, T0 + EPOCH_NS // 2)
     assert (budget.units, budget.depth) == (65, 16)
-    assert budget.available(T0 + EPOCH_NS) == 16
+    assert budget.available(T0 + EPOCH_NS // 2) == 16
     budget.take(16)
-    assert budget.available(T0 + EPOCH_NS + EPOCH_NS // 10) == 6
+    assert budget.rate == 5 + 90
+    assert budget.available(T0 + EPOCH_NS * 6 // 10) == 9
+
+
+def test_units_that_move_fill_as_fast_in_all_as_they_would_have_where_they_were() -> None:
+    """Whatever moves and when: at the end as much has filled as without, to less than a unit for each."""
+    for at in range(1, 9):
+        for units in (1, 17, 40, 55):
+            now_ns = T0 + at * EPOCH_NS // 10
+            edge, pool = begun(60, 100, 100), begun(40, 100, 100)
+            ready = edge.give_up(units, now_ns)
+            pool.add(units, ready, now_ns)
+            filled = sum(each.rate * (10 - at) / 10 + each.level / EPOCH_NS for each in (edge, pool))
+            assert 98 < filled <= 100
+
+
+def test_units_that_a_full_level_had_no_room_for_are_lost() -> None:
+    """Of 100 with a depth of 25, unused for 8 tenths of an epoch: 25 are there and 20 come."""
+    assert begun(100, 25, 100).lost(T0 + EPOCH_NS * 8 // 10) == 55
 
 
 def test_the_depth_reaches_the_largest_cost_asked_for_in_this_epoch_and_the_next() -> None:

@@ -14,7 +14,7 @@ from apportion.allocator.leader import Leader
 from apportion.core.bounds import StoreKind, bound_of
 from apportion.core.rules_file import parse_rules
 from tests.faults.rules import rule
-from tests.faults.runs import meter
+from tests.faults.runs import broken, meter
 from tests.faults.test_liveness import every
 from tests.faults.world import Options, World
 
@@ -79,6 +79,7 @@ def test_without_the_hold_back_they_exceed_it() -> None:
     """Each of three keeps nearly all of the limit."""
     world, _ = wandering(Options(edges=3, allocators=2, make_leader=forgetful))
     assert meter(world, "stay").worst > 150
+    assert "S1" in broken(world)
 
 
 @pytest.mark.parametrize("name,stages_s", [("keep", 2), ("fair", 2)])

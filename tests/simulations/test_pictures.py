@@ -63,7 +63,7 @@ def test_a_picture_says_what_was_run_and_what_happened() -> None:
 def test_each_label_over_is_marked() -> None:
     """24 seconds of edges that count alone: 24 marks and the worst of them in words; what has no room is said."""
     (rule,) = short("everyone-under").rules
-    assert len(rule.over) == 24
+    assert [each.at_s for each in rule.over] == [at + 0.5 for at in range(24)]
     worst = max(each.units for each in rule.over)
     assert worst == rule.figures.overshoot_label
     text = picture([short("everyone-under")], "svg").decode()

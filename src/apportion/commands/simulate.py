@@ -19,12 +19,11 @@ from apportion.commands.tables import console_for
 from apportion.core.errors import InputError
 from apportion.process import ExitCode, told_plainly
 from apportion.simulations import library
-from apportion.simulations.baselines import Baseline, run_baseline
+from apportion.simulations.baselines import Baseline, baseline_series
 from apportion.simulations.log_reader import LogReader
 from apportion.simulations.replay import replay as replay_log
 from apportion.simulations.run import Outcome, run
 from apportion.simulations.scenario import Scenario
-from apportion.simulations.series import series_of
 
 BAR = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
 
@@ -116,8 +115,7 @@ def _run(call: Call, written: Written) -> None:
     for sentence in (*ran.notes, *sentences(ran.outcomes)):
         console.print(sentence, highlight=False, markup=False)
     if written.asked:
-        series = ran.series or [series_of(outcome) for outcome in ran.outcomes]
-        written.write(ran.outcomes, series, call.texts(chosen), call.text, ran.others, ran.notes)
+        written.write(ran.outcomes, ran.series(), call.texts(chosen), call.text, ran.others, ran.notes)
     if call.as_json:
         print(json.dumps({"runs": ran.objects(), "notes": ran.notes}, indent=2))
     if any(outcome.broken for outcome in ran.outcomes):
@@ -145,15 +143,18 @@ def _run_all(runs: list[tuple[Scenario, int]], as_json: bool) -> list[Outcome]:
 def _ran(call: Call, chosen: list[Scenario]) -> Ran:
     """Each scenario and seed."""
     numbers = range(call.seed, call.seed + call.seeds)
-    return Ran(_run_all([(each, number) for each in chosen for number in numbers], call.as_json))
+    return Ran(call.seed, _run_all([(each, number) for each in chosen for number in numbers], call.as_json))
 
 
 def _compared(call: Call, chosen: list[Scenario]) -> Ran:
     """Each scenario under the four modes and the baselines."""
-    ran = Ran(_run_all([(each, call.seed) for scenario in chosen for each in _modes(scenario)], call.as_json))
+    ran = Ran(
+        call.seed, _run_all([(each, call.seed) for scenario in chosen for each in _modes(scenario)], call.as_json)
+    )
     for scenario in chosen:
-        ran.others.extend((scenario.name, call.seed, run_baseline(scenario, call.seed, each)) for each in Baseline)
-    ran.notes.append("The last three are what others do: they have no faults and no network here.")
+        ran.baselines.extend(baseline_series(scenario, call.seed, each) for each in Baseline)
+    others = ", ".join(f"`{each.value}`" for each in Baseline)
+    ran.notes.append(f"What others do: {others}. They have no faults and no network here.")
     return ran
 
 
@@ -163,14 +164,14 @@ def _modes(scenario: Scenario) -> list[Scenario]:
         raise InputError(
             f"--compare enforce needs a scenario that writes `limit` and `enforce`; {scenario.name} does not"
         )
-    return [replace(scenario.under(replace(scenario.one, enforce=mode.value)), expectations=()) for mode in COMPARED]
+    return [replace(scenario.under(scenario.one.under(mode.value)), expectations=()) for mode in COMPARED]
 
 
 def _run_log(call: Call, chosen: list[Scenario]) -> Ran:
     """The access log in its world, or in that world under the four modes."""
     assert call.log is not None
     (scenario,) = chosen
-    ran = Ran([])
+    ran = Ran(call.seed, [])
     console = console_for(call.as_json)
     with Progress(*BAR, console=console, transient=True, disable=not console.is_terminal) as bar:
         for world in _modes(scenario) if call.compare else [scenario]:
@@ -179,7 +180,7 @@ def _run_log(call: Call, chosen: list[Scenario]) -> Ran:
             reader = LogReader(call.log.path, call.log.location_from, call.log.key_from)
             found = replay_log(world, reader, call.seed, partial(_progress, bar, task))
             ran.outcomes.append(found.outcome)
-            ran.series.append(found.series)
+            ran.replayed.append(found.series)
             ran.notes[:] = found.notes
     return ran
 

@@ -12,12 +12,13 @@ from apportion.core.errors import InputError
 from apportion.core.quantities import parse_duration, parse_rate
 from apportion.core.rule import Enforce
 from apportion.simulations import library
+from apportion.simulations.baselines import Baseline
 from apportion.simulations.measures import RuleFigures
 from apportion.simulations.nodes import parsed
 from apportion.simulations.run import Outcome
 from apportion.simulations.scenario import Scenario
 from apportion.simulations.scenario_file import EDGES_MAX
-from apportion.simulations.series import RunSeries
+from apportion.simulations.series import RunSeries, series_of
 
 SEEDS_MAX = 10_000
 """Seeds of one call."""
@@ -71,7 +72,7 @@ class World:
         if self.limit is not None:
             one = replace(one, rate=self.limit, burst=None)
         if self.enforce is not None:
-            one = replace(one, enforce=self.enforce)
+            one = one.under(self.enforce)
         return scenario.under(one, self.edges)
 
     def flags(self) -> Flags:
@@ -150,7 +151,8 @@ class Call:
     def panels(self, chosen: list[Scenario]) -> int:
         """Runs and rules that are drawn."""
         rules = sum(len(domain.rules) for each in chosen for domain in parsed(each.rules).domains.values())
-        return rules * (len(COMPARED) if self.compare else self.seeds)
+        runs = len(COMPARED) + (0 if self.log else len(Baseline)) if self.compare else self.seeds
+        return rules * runs
 
     def texts(self, chosen: list[Scenario]) -> dict[str, str]:
         """The text of each scenario, by name; of a log the rules of its world."""
@@ -182,18 +184,32 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What came of it. `others`: figures of baselines with scenario and seed; `series`: of runs that kept no log."""
+    """What came of it. `baselines`: runs beside the outcomes, of whom only the series is known."""
 
+    seed: int
     outcomes: list[Outcome]
-    others: list[tuple[str, int, RuleFigures]] = field(default_factory=list)
-    series: list[RunSeries] = field(default_factory=list)
+    baselines: list[RunSeries] = field(default_factory=list)
+    replayed: list[RunSeries] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def others(self) -> list[tuple[str, int, RuleFigures]]:
+        """Figures of the baselines, with scenario and seed."""
+        return [(each.world, self.seed, rule.figures) for each in self.baselines for rule in each.rules]
 
     def rows(self) -> list[tuple[str, int, RuleFigures]]:
         """Lines of the table: each scenario's runs, then its baselines."""
         rows = [(each.scenario.name, each.seed, row) for each in self.outcomes for row in each.rules] + self.others
         order = list(dict.fromkeys(name for name, _, _ in rows))
         return sorted(rows, key=lambda row: order.index(row[0]))
+
+    def series(self) -> list[RunSeries]:
+        """What is drawn, in the same order."""
+        if self.replayed:
+            return self.replayed
+        runs = [*map(series_of, self.outcomes), *self.baselines]
+        order = list(dict.fromkeys(run.world for run in runs))
+        return sorted(runs, key=lambda run: order.index(run.world))
 
     def objects(self) -> list[dict[str, Any]]:
         """The runs as `--json` prints them."""
