@@ -74,12 +74,14 @@ class Returns:
         slices a call.
         """
         elapsed_ns = now_ns - start_ns
-        if elapsed_ns < EARLY_NS or (epoch == self._judged and not self._more):
+        if elapsed_ns < EARLY_NS:
             return []
         late = elapsed_ns >= LATE_NS
         if self._judged < (epoch, late):
             self._judged = (epoch, late)
             self._unjudged = self._holdings.spared(epoch) if late else self._holdings.sliced(epoch, early=True)
+        elif not self._more:
+            return []
         if elapsed_ns >= (LATE_LATEST_NS if late else EARLY_LATEST_NS):
             self._unjudged = iter(())
         some = list(islice(self._unjudged, SLICES_MAX))

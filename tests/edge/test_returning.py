@@ -144,8 +144,8 @@ def later(edge: ByHand, until_ms: int, asks: tuple[int, ...] = (), cost: int = 1
 
 
 def test_what_is_more_than_base_demand_on_purpose_is_kept_until_late() -> None:
-    """A small edge in overload was given room for its spread (design 5.9). At four fifths 3 of 20 were used; one root of
-    them and one more are as likely, and a quarter of that is kept. Of 15 its level had no room for 3.
+    """A small edge in overload was given room for its spread (design 5.9). At four fifths 3 of 20 were used; one root
+    of them and one more are as likely, and a quarter of that is kept. Of 15 its level had no room for 3.
     """
     edge = small(20)
     assert returned(later(edge, 700, asks=(2, 4, 6))) == []
