@@ -24,7 +24,7 @@ from apportion.simulations.violation import Violation
 CALM_UTILISATION = 0.98
 """L1: of min(demand, limit), after the warm-up, while demand stays and fits."""
 
-OVERLOAD_UTILISATION = 0.93
+OVERLOAD_UTILISATION = 0.96
 """L1 in overload: small edges get what they want in a bad second, and what they leave of it lies idle (design 5.9)."""
 
 LEADERLESS_UTILISATION = 0.95
