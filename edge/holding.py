@@ -6,8 +6,8 @@ region would refuse too: a backlog drains with time and nothing else (design 4.1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isqrt
+from typing import NamedTuple
 
 from apportion.core.bucket import retry_after_ns
 from apportion.core.budget import DEPTH_MIN, Budget, comes_in_ns
@@ -51,8 +51,7 @@ class Ids:
         self._free.append(identity)
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(NamedTuple):
     """Units taken from what the edge holds, to be spent under label `epoch`, or put back."""
 
     epoch: int
@@ -152,7 +151,7 @@ class Holding:
         """
         if cost > DEPTH_MIN and self.budget is not None and self.budget.epoch == epoch:
             self.budget.deepen(cost)
-        return self.in_hand(epoch, now_ns) >= max(cost, 1)
+        return self.in_hand(epoch, now_ns) >= (cost or 1)
 
     def in_hand(self, epoch: int, now_ns: int) -> int:
         """Whole units that could be taken at once in `epoch`: of the slice or borrowed ahead, whichever is more; of a
@@ -162,7 +161,8 @@ class Holding:
             return self.threshold.room(epoch, now_ns)
         units = self.borrowed if self.borrowed_epoch == epoch else 0
         if self.budget is not None and self.budget.epoch == epoch:
-            units = max(units, self.budget.available(now_ns))
+            available = self.budget.available(now_ns)
+            return available if available > units else units
         return units
 
     def take(self, cost: int, epoch: int, now_ns: int) -> Taken | None:
@@ -334,7 +334,8 @@ class Holding:
 
     def offer(self, cost: int, now_ns: int) -> None:
         """Count an offered cost in the sliding 50 ms."""
-        self._slide(now_ns)
+        if now_ns - self._window_ns >= WINDOW_NS:
+            self._slide(now_ns)
         self._window_now += cost
 
     def ahead(self, left_ns: int, now_ns: int) -> int:
