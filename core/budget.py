@@ -117,8 +117,10 @@ class Budget:
 
     def available(self, now_ns: int) -> int:
         """Whole units that may be spent at `now_ns`."""
-        self.refill(now_ns)
-        return min(self.units, self.level // EPOCH_NS)
+        if now_ns > self.last_ns:
+            self.refill(now_ns)
+        ready = self.level // EPOCH_NS
+        return ready if ready < self.units else self.units
 
     def take(self, units: int) -> None:
         """Spend `units`; call only for what `available` named at the same instant."""

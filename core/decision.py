@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from apportion.core.limit import RateLimit
 from apportion.core.rule import Rule
@@ -27,8 +27,7 @@ class Scope(Enum):
     REGION = "region"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What one rule said of a request.
 
     `key` holds the values of the rule's key; `cost` the units asked; `charged` whether they were charged (a peek and a

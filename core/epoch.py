@@ -20,20 +20,21 @@ class EpochClock:
     `epoch` is None until the first message. `known` is the highest epoch ever seen or reached.
     """
 
-    __slots__ = ("_least", "_offsets", "_provisional", "known")
+    __slots__ = ("_ends_ns", "_least", "_offsets", "_provisional", "known")
 
     def __init__(self) -> None:
         self._provisional = False
         self._offsets: deque[int] = deque(maxlen=OFFSETS_KEPT)
-        self._least = 0  # of the offsets, kept beside them as every request asks for it
+        self._least = 0  # of the offsets
+        self._ends_ns = 0  # local instant at which `known` ends, kept beside them as every request asks for it
         self.known: int | None = None
 
     def begin_provisionally(self, now_ns: int) -> None:
         """Count epochs from 1, since nobody is there to say which they are; the first message replaces the mapping."""
         assert self.known is None, "only before the first message"
         self._offsets.append(now_ns - EPOCH_NS)
-        self._least = self._offsets[0]
         self._provisional = True
+        self._map(1)
 
     def provisional_epoch(self, now_ns: int) -> int | None:
         """The epoch now, while it is this clock's own count; None once there was a message, or nothing at all."""
@@ -48,19 +49,15 @@ class EpochClock:
             self._provisional = False
         # Start of epoch 0 on the local clock, too late by what the message took to arrive: hence the least of many.
         self._offsets.append(now_ns + left_ns - (epoch + 1) * EPOCH_NS)
-        self._least = min(self._offsets)
+        self._map(epoch)
         current = self.now(now_ns)
         assert current is not None
-        self.known = max(current, epoch)
-        return self.known
+        return current
 
     def now(self, now_ns: int) -> int | None:
         """The epoch at `now_ns`, None before the first message; never less than what was returned before."""
-        if not self._offsets:
-            return self.known
-        by_clock = (now_ns - self._least) // EPOCH_NS
-        if self.known is None or by_clock > self.known:
-            self.known = by_clock
+        if now_ns >= self._ends_ns and self._offsets:
+            self._reach((now_ns - self._least) // EPOCH_NS)
         return self.known
 
     def start_ns(self, epoch: int) -> int:
@@ -69,10 +66,19 @@ class EpochClock:
 
     def left_ns(self, now_ns: int) -> int:
         """Nanoseconds that the present epoch still lasts by the mapping, between 0 and a second."""
-        current = self.now(now_ns)
-        assert current is not None
-        return min(max(self.start_ns(current + 1) - now_ns, 0), EPOCH_NS)
+        if now_ns >= self._ends_ns:
+            self.now(now_ns)
+        return min(self._ends_ns - now_ns, EPOCH_NS)
 
     def error_ns(self) -> int:
         """Spread of the remembered offsets: the error that the mapping would have had with the worst of them."""
         return max(self._offsets) - min(self._offsets) if self._offsets else 0
+
+    def _map(self, epoch: int) -> None:
+        """There is another offset, and `epoch` has begun."""
+        self._least = min(self._offsets)
+        self._reach(epoch if self.known is None else max(epoch, self.known))
+
+    def _reach(self, epoch: int) -> None:
+        self.known = epoch
+        self._ends_ns = self.start_ns(epoch + 1)

@@ -88,6 +88,11 @@ class Rule:
     refuses nobody. `counts`: the measure of a request that its costs are in. `plan`: the one that the limit is of,
     and what an operator laid over it (`overrides.py`); where `by_key` is set, the limit is of none yet and refuses
     everything: `for_key` gives the rule that counts.
+
+    What follows from these, worked out once as every request asks for it. `divided`: the quotas of this rule are
+    divided over edges; all others are decided in the region's store. `planned`: a leader divides them, as grants of
+    the limit itself (`divided`), of the limit with slack (`edge`), or only to set each edge's threshold
+    (`edge+region`). `local`: an edge decides alone, for ever: nothing of the rule crosses.
     """
 
     domain: str
@@ -110,6 +115,20 @@ class Rule:
     counts: str = REQUESTS
     plan: str = ""
     by_key: ByKey | None = field(default=None, compare=False, repr=False)
+    divided: bool = field(init=False, compare=False, repr=False)
+    planned: bool = field(init=False, compare=False, repr=False)
+    local: bool = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        divisible = isinstance(self.limit, RateLimit) and self.limit.can_be_divided
+        object.__setattr__(self, "divided", divisible and self.enforce is Enforce.LEASE)
+        object.__setattr__(self, "planned", self._planned(divisible))
+        object.__setattr__(self, "local", self.enforce is Enforce.EDGE)
+
+    def _planned(self, divisible: bool) -> bool:
+        if self.enforce is Enforce.EDGE:
+            return self.slack is not None and isinstance(self.limit, RateLimit) and self.limit.units > 0
+        return divisible and self.enforce is not Enforce.REGION
 
     def for_key(self, key: Sequence[str | None]) -> Rule:
         """The rule that counts for a quota with these values of the key: this one, or as it is on the tenant's plan.
@@ -139,27 +158,6 @@ class Rule:
     def dimensions(self) -> frozenset[str]:
         """The dimension names of `match`."""
         return frozenset(name for name, _ in self.match)
-
-    @property
-    def divided(self) -> bool:
-        """Whether the quotas of this rule are divided over edges; all others are decided in the region's store."""
-        return self.enforce is Enforce.LEASE and isinstance(self.limit, RateLimit) and self.limit.can_be_divided
-
-    @property
-    def planned(self) -> bool:
-        """Whether a leader divides the quotas of this rule: as grants of the limit itself (`divided`), of the limit
-        with slack (`edge`), or only to set each edge's threshold (`edge+region`).
-        """
-        if not isinstance(self.limit, RateLimit) or self.enforce is Enforce.REGION:
-            return False
-        if self.enforce is Enforce.EDGE:
-            return self.slack is not None and self.limit.units > 0
-        return self.limit.can_be_divided
-
-    @property
-    def local(self) -> bool:
-        """Whether an edge decides alone, for ever: nothing of the rule crosses."""
-        return self.enforce is Enforce.EDGE
 
     @property
     def local_limit(self) -> Limit:

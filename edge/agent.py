@@ -130,7 +130,7 @@ class Agent:
             return Decision(True, ())
         if epoch is None:
             return say.unavailable(applications)
-        enforced = tuple(each for each in applications if not each.rule.shadow)
+        enforced = tuple([each for each in applications if not each.rule.shadow])
         if len(enforced) == len(applications):
             return self._ask(applications, epoch, now_ns, peek)
         answer = self._ask(enforced, epoch, now_ns, peek)
@@ -142,11 +142,16 @@ class Agent:
     def _ask(self, applications: tuple[Application, ...], epoch: int, now_ns: int, peek: bool) -> Decision | Ticket:
         """`ask` for rules of which none is a shadow."""
         parts = self._requests.check(applications, epoch, now_ns)
-        crosses = any(part.crosses for part in parts)
-        if crosses and not self._attached and not any(part.refused for part in parts):
+        crosses = refused = False
+        for part in parts:
+            if part.refused:
+                refused = True
+            elif part.crosses:
+                crosses = True
+        if crosses and not refused and not self._attached:
             self._leave_unanswered(parts, peek, now_ns)
-            crosses = False
-        if any(part.refused for part in parts):
+            crosses, refused = False, any(part.refused for part in parts)
+        if refused:
             return self._requests.refuse(parts, peek, epoch, now_ns)
         if not peek:
             self._requests.reserve(parts, epoch, now_ns)
@@ -182,18 +187,21 @@ class Agent:
             case Lost():
                 commands += self._lost(now_ns)
         epoch = self._roll(now_ns)
-        commands += self._expire(now_ns)
+        deadline_ns = self._crossings.deadline_ns()
+        if deadline_ns is not None and deadline_ns <= now_ns:
+            commands += self._expire(now_ns)
         if self._stream and now_ns - self._heard_ns >= SILENT_NS:
             commands += [*self._lost(now_ns), Reconnect("nothing heard for 1.5 s")]
         if self._attached and epoch is not None:
             commands += self._report(epoch, now_ns)
-            early = self._returns.early(epoch, self._stream, self.clock.start_ns(epoch), now_ns)
-            commands += [Send(each) for each in early]
+            for returned in self._returns.early(epoch, self._stream, self.clock.start_ns(epoch), now_ns):
+                commands.append(Send(returned))
             if (acknowledgement := self._ruling.acknowledgement()) is not None:
                 commands.append(Send(acknowledgement))
-            for acquire in self._crossings.depart(self._stream, self.clock.left_ns(now_ns), now_ns):
-                self._reports.cross()
-                commands.append(Send(acquire))
+            if self._crossings.may_depart:
+                for acquire in self._crossings.depart(self._stream, self.clock.left_ns(now_ns), now_ns):
+                    self._reports.cross()
+                    commands.append(Send(acquire))
         return commands
 
     def wake_ns(self, now_ns: int) -> int:
@@ -201,10 +209,10 @@ class Agent:
         wake = now_ns + 100_000_000
         if self._attached and self._epoch is not None:
             wake = min(wake, self._returns.wake_ns(self._epoch, self.clock.start_ns(self._epoch), now_ns))
-        for ticket in self._crossings.tickets():
-            wake = min(wake, ticket.deadline_ns)
-            if ticket.not_before_ns > now_ns:  # else it left with the last step, or waits for the crossing under way
-                wake = min(wake, ticket.not_before_ns)
+        # Who may cross already left with the last step, or waits for the crossing under way.
+        for instant in (self._crossings.deadline_ns(), self._crossings.again_ns(now_ns)):
+            if instant is not None and instant < wake:
+                wake = instant
         return max(wake, now_ns)
 
     def leave(self, now_ns: int) -> list[Command]:
@@ -303,8 +311,7 @@ class Agent:
         for ticket, group, after in self._crossings.arrive(message):
             outcome = unanswered(group)
             if after is None and outcome is Outcome.NO_PLAN:
-                ticket.not_before_ns = now_ns + RETRY_NS
-                self._crossings.add(ticket)
+                self._crossings.add_again(ticket, now_ns + RETRY_NS)
             elif after is None and outcome is not None:
                 commands.append(self._unavailable(ticket, now_ns))
             else:

@@ -49,9 +49,14 @@ class Crossings:
         flying = (ticket for group in self.in_flight.groups for ticket in group) if self.in_flight else ()
         return (ticket for tickets in (self.waiting, flying) for ticket in tickets if not ticket.settled)
 
+    @property
+    def may_depart(self) -> bool:
+        """Whether something waits and nothing is under way."""
+        return self.in_flight is None and bool(self.waiting)
+
     def depart(self, stream: int, left_ns: int, now_ns: int) -> Acquire | None:
         """The next crossing, or None while one is under way or nothing waits. `stream` numbers the present stream."""
-        if self.in_flight is not None or not self.waiting:
+        if not self.may_depart:
             return None
         groups: dict[tuple[object, ...], list[Ticket]] = {}
         later: list[Ticket] = []

@@ -6,8 +6,8 @@ region would refuse too: a backlog drains with time and nothing else (design 4.1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isqrt
+from typing import NamedTuple
 
 from apportion.core.bucket import retry_after_ns
 from apportion.core.budget import DEPTH_MIN, Budget, comes_in_ns
@@ -19,8 +19,11 @@ from apportion.edge.thresholds import Passing, threshold_of
 HOLD_NS = 20_000_000
 """A refusal by the region holds at least this long at the edge, or every request in overload would cross."""
 
-NEWS_NS = 50_000_000
-"""What the region said of its room counts for so long; above a threshold one request asks it anew where it is older."""
+NEWS_NS = EPOCH_NS // 4
+"""What the region said of its room counts for so long: longer than the way there and back."""
+
+PROBE_NS = 50_000_000
+"""Above a threshold one request in so much time asks anew, where the region said nothing lately."""
 
 BORDER_NS = 100_000_000
 """A caller told to wait until so shortly before a label's end may come after it: the way there and back."""
@@ -48,8 +51,7 @@ class Ids:
         self._free.append(identity)
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(NamedTuple):
     """Units taken from what the edge holds, to be spent under label `epoch`, or put back."""
 
     epoch: int
@@ -149,7 +151,7 @@ class Holding:
         """
         if cost > DEPTH_MIN and self.budget is not None and self.budget.epoch == epoch:
             self.budget.deepen(cost)
-        return self.in_hand(epoch, now_ns) >= max(cost, 1)
+        return self.in_hand(epoch, now_ns) >= (cost or 1)
 
     def in_hand(self, epoch: int, now_ns: int) -> int:
         """Whole units that could be taken at once in `epoch`: of the slice or borrowed ahead, whichever is more; of a
@@ -159,7 +161,8 @@ class Holding:
             return self.threshold.room(epoch, now_ns)
         units = self.borrowed if self.borrowed_epoch == epoch else 0
         if self.budget is not None and self.budget.epoch == epoch:
-            units = max(units, self.budget.available(now_ns))
+            available = self.budget.available(now_ns)
+            return available if available > units else units
         return units
 
     def take(self, cost: int, epoch: int, now_ns: int) -> Taken | None:
@@ -296,7 +299,7 @@ class Holding:
         if self.backlog is not None and now_ns - self.backlog_told_ns < NEWS_NS:
             remaining = self.region_remaining(now_ns)
             return remaining is not None and remaining >= max(cost, self.limit.burst // 2)
-        return now_ns - self.probed_ns >= NEWS_NS
+        return now_ns - self.probed_ns >= PROBE_NS
 
     def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int, probe_ns: int | None = None) -> None:
         """Take the region's answer. `asked_ns`: when it was asked; the state is not older than that, so what it rules
@@ -331,7 +334,8 @@ class Holding:
 
     def offer(self, cost: int, now_ns: int) -> None:
         """Count an offered cost in the sliding 50 ms."""
-        self._slide(now_ns)
+        if now_ns - self._window_ns >= WINDOW_NS:
+            self._slide(now_ns)
         self._window_now += cost
 
     def ahead(self, left_ns: int, now_ns: int) -> int:

@@ -6,6 +6,7 @@ One crossing of each is in flight at a time, so that no caller ever waits for wh
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import heappop, heappush
 from itertools import chain
 
 from apportion.core.messages import Acquire, AcquireAnswer, GroupAnswer, MemberAnswer
@@ -19,18 +20,47 @@ class Lanes:
 
     def __init__(self) -> None:
         self._lanes = (Crossings(0, 2), Crossings(1, 2))
+        self._deadlines: list[tuple[int, int, Ticket]] = []  # heaps; who is settled stays until it comes first
+        self._again: list[tuple[int, int, Ticket]] = []
 
     def add(self, ticket: Ticket) -> None:
         """Let a ticket wait for the next crossing of its lane."""
         self._lanes[ticket.shadow].add(ticket)
+        heappush(self._deadlines, (ticket.deadline_ns, ticket.number, ticket))
+
+    def add_again(self, ticket: Ticket, not_before_ns: int) -> None:
+        """Let a ticket that has crossed in vain wait for another crossing, from that instant on."""
+        ticket.not_before_ns = not_before_ns
+        self._lanes[ticket.shadow].add(ticket)
+        heappush(self._again, (not_before_ns, ticket.number, ticket))
+
+    def deadline_ns(self) -> int | None:
+        """The earliest deadline of the tickets not settled yet; None when there are none."""
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][2].settled:
+            heappop(deadlines)
+        return deadlines[0][0] if deadlines else None
+
+    def again_ns(self, now_ns: int) -> int | None:
+        """When the first of those that wait for another crossing may leave; None when each of them may already."""
+        again = self._again
+        while again and (again[0][0] <= now_ns or again[0][2].settled):
+            heappop(again)
+        return again[0][0] if again else None
 
     def tickets(self) -> Iterator[Ticket]:
         """Every ticket not settled yet."""
         return chain.from_iterable(lane.tickets() for lane in self._lanes)
 
+    @property
+    def may_depart(self) -> bool:
+        """Whether any lane has something to send now."""
+        enforced, shadow = self._lanes
+        return enforced.may_depart or shadow.may_depart
+
     def depart(self, stream: int, left_ns: int, now_ns: int) -> list[Acquire]:
         """The crossings to send now, in this order."""
-        departing = (lane.depart(stream, left_ns, now_ns) for lane in self._lanes)
+        departing = [lane.depart(stream, left_ns, now_ns) for lane in self._lanes]
         return [acquire for acquire in departing if acquire is not None]
 
     def sent_ns(self, answer: AcquireAnswer) -> int | None:

@@ -100,7 +100,10 @@ class Reports:
         """Count demand under the epoch in which it arrived, or under the open one if that is reported already."""
         if self._open is None:
             self._open = epoch
-        rows = self._demand.setdefault(max(epoch, self._open), {})
+        label = epoch if epoch > self._open else self._open
+        rows = self._demand.get(label)
+        if rows is None:
+            rows = self._demand[label] = {}
         rows[holding] = rows.get(holding, 0) + cost
 
     def refuse_above(self, epoch: int, holding: Holding, cost: int) -> None:
@@ -120,7 +123,8 @@ class Reports:
 
     def spend(self, holding: Holding, label: int, units: int, beyond: int = 0) -> None:
         """Count units spent under `label`, `beyond` of them covered by no slice or loan."""
-        self._spent[holding, label] = self._spent.get((holding, label), 0) + units
+        row = holding, label
+        self._spent[row] = self._spent.get(row, 0) + units
         if beyond:
             self._beyond[holding, label] = self._beyond.get((holding, label), 0) + beyond
 
@@ -201,6 +205,8 @@ class Reports:
 
     def to_send(self, now_ns: int) -> list[Pending]:
         """Reports to send now, oldest first; counted as sent."""
+        if not self._pending:
+            return []
         due = [
             pending
             for pending in self._pending.values()

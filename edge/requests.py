@@ -6,7 +6,6 @@ All rules are checked before any is charged; a refused or peeked request charges
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from apportion.core.decision import Decision, Reason, Verdict, never
 from apportion.core.epoch import EpochClock
@@ -48,43 +47,50 @@ class Requests:
     def reserve(self, parts: Sequence[Part], epoch: int, now_ns: int) -> None:
         """Take the units of every part that needs no crossing; they were checked at this very instant."""
         for part in parts:
-            cost = part.application.cost
-            if part.holding is not None and (not part.crosses or part.holding.threshold is not None) and cost:
-                part.taken = part.holding.take(cost, epoch, now_ns)
+            cost, holding = part.application.cost, part.holding
+            if cost and holding is not None and (not part.crosses or holding.threshold is not None):
+                part.taken = holding.take(cost, epoch, now_ns)
                 assert part.taken is not None, "checked at this very instant"
 
     def admit(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:
         """Commit: every rule let the request pass."""
-        self._count_demand(parts, peek, epoch)
+        if not peek:
+            self._count_demand(parts, epoch)
+        verdicts: list[Verdict] = []
         left_ns = self._clock.left_ns(now_ns)
         for part in parts:
             if part.fallen and not peek and part.application.cost:
                 self._fallbacks.spend(part)
             if part.taken is not None and not part.crosses:
                 self._reports.spend(part.held, part.taken.epoch, part.taken.units)
-            if part.verdict is None and part.holding is None:
-                part.verdict = say.passed(part.application, charged=not peek and part.application.cost > 0)
-            elif part.verdict is None:
-                part.verdict = say.from_slice(part, epoch, left_ns, now_ns)
-        self._count_degraded(parts)
-        return Decision(True, tuple(part.verdict for part in parts if part.verdict is not None))
+            verdict = part.verdict
+            if verdict is None and part.holding is None:
+                verdict = say.passed(part.application, charged=not peek and part.application.cost > 0)
+            elif verdict is None:
+                verdict = say.from_slice(part, epoch, left_ns, now_ns)
+            verdicts.append(verdict)
+        self._count_degraded(verdicts)
+        return Decision(True, tuple(verdicts))
 
     def refuse(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:
         """Release: at least one rule refused; what was reserved goes back."""
-        assert any(part.refused for part in parts)
-        self._count_demand(parts, peek, epoch)
-        self._count_refused(parts, peek)
-        self._count_above(parts, peek, epoch)
+        refused = [part for part in parts if part.refused]
+        assert refused
+        if not peek:
+            self._count_refused(refused, epoch)
+        verdicts: list[Verdict] = []
         left_ns = self._clock.left_ns(now_ns)
         for part in parts:
-            if part.fallen and part.verdict is not None:  # its share would have let it pass: nothing is spent of it
-                part.verdict = replace(part.verdict, charged=False, epoch=None)
             if part.taken is not None:
                 part.held.put_back(part.taken)
-            if part.verdict is None:
-                part.verdict = say.known(part, epoch, left_ns, now_ns)
-        self._count_degraded(parts)
-        return Decision(False, tuple(part.verdict for part in parts if part.verdict is not None))
+            verdict = part.verdict
+            if verdict is None:
+                verdict = say.known(part, epoch, left_ns, now_ns)
+            elif part.fallen:  # its share would have let it pass: nothing is spent of it
+                verdict = verdict._replace(charged=False, epoch=None)
+            verdicts.append(verdict)
+        self._count_degraded(verdicts)
+        return Decision(False, tuple(verdicts))
 
     def known(self, part: Part, epoch: int, now_ns: int) -> Verdict:
         """What is known here of a rule that is not asked."""
@@ -125,27 +131,27 @@ class Requests:
         remaining = threshold.room(epoch, now_ns)
         return Part(application, holding, say.refused(application, Reason.OVER_LIMIT, wait, remaining))
 
-    def _count_degraded(self, parts: Sequence[Part]) -> None:
+    def _count_degraded(self, verdicts: Sequence[Verdict]) -> None:
         """Which rules were answered without the authority."""
-        rules = [part.application.rule for part in parts if part.verdict is not None and part.verdict.degraded]
-        if enforced := [(rule.domain, rule.name) for rule in rules if not rule.shadow]:
-            self._reports.degrade(enforced)
+        degraded = [verdict.rule for verdict in verdicts if verdict.degraded and not verdict.shadow]
+        if degraded:
+            self._reports.degrade((rule.domain, rule.name) for rule in degraded)
 
-    def _count_refused(self, parts: Sequence[Part], peek: bool) -> None:
-        """What each rule refused, for whoever asks which keys are the heaviest."""
+    def _count_demand(self, parts: Sequence[Part], epoch: int) -> None:
+        """Demand is offered cost that no other rule refused (algorithms 1.2)."""
         for part in parts:
-            if part.refused and not peek and part.application.cost and not part.application.rule.shadow:
-                self._reports.refuse(part.application)
-
-    def _count_above(self, parts: Sequence[Part], peek: bool, epoch: int) -> None:
-        """What a threshold alone refused: whether the region had room is for its own sum to say."""
-        refused = [part for part in parts if part.refused]
-        if len(refused) == 1 and refused[0].over_threshold and not peek and refused[0].application.cost:
-            self._reports.refuse_above(epoch, refused[0].held, refused[0].application.cost)
-
-    def _count_demand(self, parts: Sequence[Part], peek: bool, epoch: int) -> None:
-        """Demand is offered cost that no other rule refused: a sole refuser still counts its own (algorithms 1.2)."""
-        refused = sum(part.refused for part in parts)
-        for part in parts:
-            if part.holding is not None and part.application.cost and not peek and refused - part.refused == 0:
+            if part.holding is not None and part.application.cost:
                 self._reports.demand(epoch, part.holding, part.application.cost)
+
+    def _count_refused(self, refused: Sequence[Part], epoch: int) -> None:
+        """What each rule refused, for whoever asks which keys are the heaviest. A sole refuser still counts its own
+        demand, and what a threshold alone refused: whether the region had room is for its own sum to say.
+        """
+        for part in refused:
+            if part.application.cost and not part.application.rule.shadow:
+                self._reports.refuse(part.application)
+        if len(refused) == 1:
+            self._count_demand(refused, epoch)
+            (sole,) = refused
+            if sole.over_threshold and sole.application.cost:
+                self._reports.refuse_above(epoch, sole.held, sole.application.cost)

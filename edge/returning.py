@@ -80,6 +80,8 @@ class Returns:
         if self._judged < (epoch, late):
             self._judged = (epoch, late)
             self._unjudged = self._holdings.spared(epoch) if late else self._holdings.sliced(epoch, early=True)
+        elif not self._more:
+            return []
         if elapsed_ns >= (LATE_LATEST_NS if late else EARLY_LATEST_NS):
             self._unjudged = iter(())
         some = list(islice(self._unjudged, SLICES_MAX))

@@ -50,6 +50,11 @@ class InForce:
         limit = changes[min(bisect_right(self._instants, at_ns), len(changes)) - 1][1].limit if changes else None
         return limit.per_second if isinstance(limit, RateLimit) else float("inf")
 
+    @property
+    def changing(self) -> bool:
+        """Whether any rules but the first were ever in force."""
+        return len(self._instants) > 1
+
     def largest_within(self, name: str, from_ns: int, until_ns: int) -> float:
         """Rate and burst together, the largest of each that were in force between two instants, for one second."""
         changes = self._changes[name]

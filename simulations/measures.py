@@ -248,7 +248,8 @@ def overshoot_in_a_second(log: RuleLog, limits: InForce) -> int:
     times, total = times[order], np.concatenate([[0], np.cumsum(costs[order])])
     first = np.searchsorted(times, times - EPOCH_NS, side="right")
     admitted = total[1:] - total[first]
-    rates = np.array([limits.largest_within(log.rule.name, at - EPOCH_NS, at) for at in times.tolist()])
+    instants = times.tolist() if limits.changing else [int(times[0])]
+    rates = np.array([limits.largest_within(log.rule.name, at - EPOCH_NS, at) for at in instants])
     return max(0, int((admitted - rates * max(len(log.labels), 1)).max()))
 
 

@@ -61,7 +61,8 @@ class Node:
             world.random.randrange(10**12), world.random.randint(-world.options.clock_drift, world.options.clock_drift)
         )
         self._deferred: list[Callable[[], None]] = []
-        self._timer = 0
+        self._due_ns = 0  # when the core wants to be polled, and the earliest instant at which the world will look
+        self._timer_ns: int | None = None
 
     @property
     def now_ns(self) -> int:
@@ -101,6 +102,7 @@ class Node:
         """Die at once."""
         self.up = False
         self.life += 1
+        self._timer_ns = None
         self.trap = None
         self.paused_ns = 0
         self._deferred.clear()
@@ -128,26 +130,36 @@ class Node:
     def _handle(self, event: Any) -> None:
         self.perform(self.core(event))
         if self.up:
-            self._timer += 1
-            when = max(self.clock.when(self.wake_ns()), self.world.now_ns + 1)
-            self.world.at(when, partial(self._timed, self.life, self._timer))
+            self._due_ns = max(self.clock.when(self.wake_ns()), self.world.now_ns + 1)
+            self._set_timer()
 
-    def _timed(self, life: int, timer: int) -> None:
-        if life == self.life and timer == self._timer:
+    def _set_timer(self) -> None:
+        if self._timer_ns is None or self._due_ns < self._timer_ns:
+            self._timer_ns = self._due_ns
+            self.world.at(self._timer_ns, partial(self._timed, self.life, self._timer_ns))
+
+    def _timed(self, life: int, timer_ns: int) -> None:
+        if life != self.life or timer_ns != self._timer_ns:
+            return
+        self._timer_ns = None
+        if self._due_ns > timer_ns:
+            self._set_timer()  # something has happened since, and was followed by a poll
+        else:
             self.feed(self.poll())
 
     def perform(self, commands: Sequence[Any]) -> None:
         """Perform commands in order, as far as this life goes."""
         life = self.life
         for at, command in enumerate(commands):
-            struck = self._strike(command, after=False)
+            struck = self.trap is not None and self._strike(command, after=False)
             if self.life != life:
                 return
             if struck and self.paused_ns > self.world.now_ns:
                 self._deferred.insert(0, partial(self.perform, commands[at:]))
                 return
             self.act(command)
-            self._strike(command, after=True)
+            if self.trap is not None:
+                self._strike(command, after=True)
             if self.life != life:
                 return
 

@@ -7,6 +7,7 @@ that only move. They are the workloads of algorithms 1.5, and those of the cases
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -45,8 +46,7 @@ class Zipf:
     exponent: float = 1.2
 
     def parts(self, edges: int, at_ns: int, seed: int) -> Parts:
-        weights = np.arange(1, edges + 1, dtype=np.float64) ** -self.exponent
-        return np.random.default_rng([seed, 1]).permutation(weights / weights.sum())
+        return _zipf(self.exponent, edges, seed)
 
     def changes_ns(self, until_ns: int) -> list[int]:
         return []
@@ -68,9 +68,7 @@ class Hotspot:
 
     def hot(self, edges: int, at_ns: int, seed: int) -> int:
         """Which edge it is: never the one before, whatever was drawn."""
-        moves = at_ns // self.dwell_ns
-        strides = np.random.default_rng([seed, 2]).integers(1, max(edges, 2), size=moves + 1)
-        return int(strides.sum() % edges)
+        return _hot(edges, at_ns // self.dwell_ns, seed)
 
     def changes_ns(self, until_ns: int) -> list[int]:
         return list(range(self.dwell_ns, until_ns, self.dwell_ns))
@@ -118,8 +116,7 @@ class OnOff:
 
     def _on(self, edge: int, at_ns: int, seed: int) -> float:
         # One stretch each mean / 2, on or off by a coin: stretches of one kind in a row are `mean` long on average.
-        stretch = at_ns // (self.mean_ns // 2)
-        return float(np.random.default_rng([seed, 3, edge]).integers(0, 2, size=stretch + 1)[-1])
+        return _coin(edge, at_ns // (self.mean_ns // 2), seed)
 
     def changes_ns(self, until_ns: int) -> list[int]:
         return []
@@ -153,3 +150,25 @@ class Ramp:
 
     def changes_ns(self, until_ns: int) -> list[int]:
         return []
+
+
+# What was drawn, which is the same for many slots in a row.
+
+
+@lru_cache
+def _zipf(exponent: float, edges: int, seed: int) -> Parts:
+    weights = np.arange(1, edges + 1, dtype=np.float64) ** -exponent
+    parts = np.random.default_rng([seed, 1]).permutation(weights / weights.sum())
+    parts.flags.writeable = False
+    return parts
+
+
+@lru_cache
+def _hot(edges: int, moves: int, seed: int) -> int:
+    strides = np.random.default_rng([seed, 2]).integers(1, max(edges, 2), size=moves + 1)
+    return int(strides.sum() % edges)
+
+
+@lru_cache(maxsize=1_024)
+def _coin(edge: int, stretch: int, seed: int) -> float:
+    return float(np.random.default_rng([seed, 3, edge]).integers(0, 2, size=stretch + 1)[-1])

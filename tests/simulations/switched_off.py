@@ -34,9 +34,9 @@ class AdmittedOnly(Agent):
 
 
 class _Admitted(Requests):
-    def _count_demand(self, parts: Sequence[Part], peek: bool, epoch: int) -> None:
+    def _count_demand(self, parts: Sequence[Part], epoch: int) -> None:
         if not any(part.refused for part in parts):
-            super()._count_demand(parts, peek, epoch)
+            super()._count_demand(parts, epoch)
 
 
 class Deltas(Authority):
