@@ -68,15 +68,15 @@ def test_waiting_as_told_here_is_enough_whatever_the_way_took() -> None:
 
 
 def test_exhausted_stops_crossings_until_the_time_named() -> None:
-    """A pool that is spent in the second half of an epoch: no request crosses until its end."""
+    """A pool that is spent when late returns have come: no request crosses until the epoch's end."""
     edge = attached()
-    edge.poll(500)
+    edge.poll(860)
     edge.waits(needs("lease"))
-    edge.answer(GroupAnswer(0, (over(500, store=False),)))
+    edge.answer(GroupAnswer(0, (over(140, store=False),)))
     for _ in range(4):
-        edge.poll(100)
+        edge.poll(30)
         assert not edge.ask(needs("lease")).allowed
-    edge.poll(100)
+    edge.poll(20)
     edge.waits(needs("lease"))
     assert len(edge.said(Acquire)) == 2
 
