@@ -53,10 +53,17 @@ def _asked(address: str, ask: Callable[[region_pb2_grpc.RegionStub], Answer]) ->
         except grpc.RpcError as error:
             if error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND):
                 raise InputError(str(error.details())) from error
-            reason = error.details() or error.code().name
-            raise UnavailableError(
-                f"region {address} did not answer: {reason}; is it running, with --listen {address}?"
-            ) from error
+            raise UnavailableError(unanswered(address, error.code(), error.details() or "")) from error
+
+
+def unanswered(address: str, code: grpc.StatusCode, details: str) -> str:
+    """What to tell a person whom no region answered: plainly what is known, else the reason as it came."""
+    if code is grpc.StatusCode.UNIMPLEMENTED:
+        return f"something answers at {address}, but it is not a region's --listen address"
+    hint = f"is it running, with --listen {address}?"
+    if "connection refused" in details.lower():
+        return f"region {address} cannot be reached: nothing listens there; {hint}"
+    return f"region {address} did not answer: {details or code.name}; {hint}"
 
 
 def limit_of(units: int, period_ns: int) -> str:
