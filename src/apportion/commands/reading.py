@@ -21,6 +21,9 @@ TIMEOUT_S = 5.0
 OVERRIDES_SHOWN = 10
 """Overrides that `explain` and `top` show; `override` lists all."""
 
+COARSE_NS = 600 * 10**9
+"""What is left of an override is told in whole seconds up to this, in whole minutes above: 59m, not 3535s."""
+
 ENFORCES = {
     region_pb2.ENFORCE_LEASE: "lease",
     region_pb2.ENFORCE_REGION: "region",
@@ -91,6 +94,7 @@ def override_text(override: region_pb2.Override) -> str:
     at = " ".join((override.rule, *(f"{name}={value}" for name, value in sorted(override.key.items()))))
     rated = override.HasField("rate_units")
     what = f"at most {limit_of(override.rate_units, override.rate_period_ns)}" if rated else "shadow, refuses nobody"
-    left = duration_text(ceil_div(override.left_ns, 10**9) * 10**9) if override.left_ns else "0s"
+    step_ns = 60 * 10**9 if override.left_ns > COARSE_NS else 10**9
+    left = duration_text(ceil_div(override.left_ns, step_ns) * step_ns) if override.left_ns else "0s"
     over = "" if override.rules else "; there is no such rule now"
     return f"{at}: {what} for {left} more, because: {override.why} ({override.who}){over}"
