@@ -7,11 +7,13 @@ import socket
 
 import grpc
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
-from apportion.commands.decide import ask, parse_costs, question, unanswered
+from apportion.commands.decide import as_text, ask, parse_costs, question, unanswered
 from apportion.commands.edge import edge
 from apportion.core.errors import InputError, UnavailableError
 from apportion.core.request import Cost
+from apportion.edge.limiter_answer import from_response
 from apportion.proto.v1 import limiter_pb2
 
 NOT_AN_EDGE = "something answers at h:1, but it is not an edge's --rls address"
@@ -98,3 +100,18 @@ def test_the_costs_of_a_question_are_by_measure_and_a_misspelt_one_is_to_be_refu
     assert message.refuse_unknown_measures
     assert dict(message.descriptors[0].costs) == {"requests": 1, "tokens": 350}
     assert not message.descriptors[0].HasField("cost")
+
+
+def test_that_nothing_remains_is_said() -> None:
+    """0 is a number that a person asked for, unlike a field with nothing to say."""
+    limit = limiter_pb2.Limit(units=20, period=Duration(seconds=60), burst=5)
+    verdict = limiter_pb2.RuleVerdict(
+        rule="orders", key=["contoso"], cost=5, allowed=True, charged=True, limit=limit, remaining=0, epoch=7
+    )
+    verdict.remaining_scope = limiter_pb2.REMAINING_SCOPE_REGION
+    verdict.reset_after.seconds = 15
+    told = as_text(from_response(limiter_pb2.DecideResponse(allowed=True, verdicts=[verdict])))
+    assert told == (
+        "allowed\n  rule orders, key ['contoso'], cost 5, allowed True, charged True, remaining 0, "
+        "remaining scope region, reset after 15.0, epoch 7"
+    )

@@ -38,9 +38,10 @@ def allocator(
     Keeps nothing on disk, so it can be killed at any time: at most the epochs in flight go undivided. Stops on SIGTERM
     (exit code 0) and SIGINT (130).
 
+    \b
     Examples:
         apportion allocator --region 127.0.0.1:7000
-    """
+    """  # noqa: D301  (the mark has the lines stay as they are)
     addresses = check_addresses(region)
     if http is not None:
         check_address(http)

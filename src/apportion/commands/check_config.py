@@ -66,13 +66,12 @@ def check_config(
 
     Exit code 0: the rules are good. 2: they, or the flags, are not; every problem is printed.
 
+    \b
     Examples:
         apportion check-config rules.yaml
-
         apportion check-config rules/ --store sqlite:///region.db
-
         apportion check-config rules.yaml --request tenant=contoso,api=search
-    """
+    """  # noqa: D301  (the mark has the lines stay as they are)
     try:
         kind = _store_kind(store)
         requests = [parse_request(text) for text in request or []]

@@ -133,6 +133,9 @@ def as_text(decision: Decision) -> str:
         lines[0] += ", no rule limits it"
     for verdict in decision.verdicts:
         facts = verdict_object(verdict)
-        words = [f"{name.replace('_', ' ')} {value}" for name, value in facts.items() if value not in (None, [], False)]
+        if verdict.allowed:
+            del facts["retry_after"]  # there is nothing to wait for
+        told = [(name, fact) for name, fact in facts.items() if fact is not None and fact is not False and fact != []]
+        words = [f"{name.replace('_', ' ')} {fact}" for name, fact in told]  # 0 is said: nothing remains
         lines.append("  " + ", ".join(words))
     return "\n".join(lines)

@@ -67,13 +67,12 @@ def demo(
 
     Exit codes: 0 every limit held; 1 one was passed; 2 wrong input; 3 a process did not come up; 130 interrupted.
 
+    \b
     Examples:
         apportion demo
-
         apportion demo --seconds 60 --edges 5 --dwell 9
-
         apportion demo --rules rules.yaml --json
-    """
+    """  # noqa: D301  (the mark has the lines stay as they are)
     setting = _setting(seconds, edges, rules, seed, dwell)
     if logs is not None:
         try:

@@ -109,14 +109,13 @@ def edge(
     Stops cleanly on SIGTERM (exit code 0) and SIGINT (130): health says not serving, requests under way are answered,
     unspent units go back.
 
+    \b
     Examples:
         apportion edge --id fra-1 --location frankfurt --region 127.0.0.1:7000 --rls 127.0.0.1:8081
-
         apportion edge --id laptop --location here --alone --rules rules.yaml --rls 127.0.0.1:8081
-
-        apportion edge --id laptop --location here --alone --rules rules.yaml --http 127.0.0.1:8082
+        apportion edge --id laptop --location here --alone --rules rules.yaml --http 127.0.0.1:8082 \\
             --check-headers tenant=X-Tenant,api=X-Api
-    """
+    """  # noqa: D301  (the mark has the lines stay as they are)
     checked_name("--id", name)
     checked_name("--location", location)
     check_address(rls)

@@ -30,9 +30,10 @@ def explain(
 
     Exit codes: 0 told; 2 there is no such rule, or its key needs other dimensions; 3 the region could not be reached.
 
+    \b
     Examples:
         apportion explain --region 127.0.0.1:7000 tenant-requests tenant=contoso api=search
-    """
+    """  # noqa: D301  (the mark has the lines stay as they are)
     asked = parse_dimensions(dimensions or [])
     request = region_pb2.ExplainRequest(rule=rule, domain=domain, dimensions=asked, epochs=10)
     said = ask_region(check_address(region), request)
@@ -57,7 +58,7 @@ def _why_none(said: region_pb2.ExplainResponse, rule: str, domain: str | None, a
     if told is None:
         near = get_close_matches(rule, names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"there is no rule {rule!r} in force{hint} Rules: {', '.join(names) or 'none'}"
+        return f"there is no rule {rule!r} in force{hint or '.'} Rules: {', '.join(names) or 'none'}"
     if not told.limit_period_ns:
         return f"rule {rule!r} has no limit: nothing is counted, so there is nothing to explain"
     given = ", ".join(sorted(asked)) or "none"

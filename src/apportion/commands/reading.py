@@ -21,6 +21,9 @@ TIMEOUT_S = 5.0
 OVERRIDES_SHOWN = 10
 """Overrides that `explain` and `top` show; `override` lists all."""
 
+COARSE_NS = 600 * 10**9
+"""What is left of an override is told in whole seconds up to this, in whole minutes above: 59m, not 3535s."""
+
 ENFORCES = {
     region_pb2.ENFORCE_LEASE: "lease",
     region_pb2.ENFORCE_REGION: "region",
@@ -53,10 +56,17 @@ def _asked(address: str, ask: Callable[[region_pb2_grpc.RegionStub], Answer]) ->
         except grpc.RpcError as error:
             if error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND):
                 raise InputError(str(error.details())) from error
-            reason = error.details() or error.code().name
-            raise UnavailableError(
-                f"region {address} did not answer: {reason}; is it running, with --listen {address}?"
-            ) from error
+            raise UnavailableError(unanswered(address, error.code(), error.details() or "")) from error
+
+
+def unanswered(address: str, code: grpc.StatusCode, details: str) -> str:
+    """What to tell a person whom no region answered: plainly what is known, else the reason as it came."""
+    if code is grpc.StatusCode.UNIMPLEMENTED:
+        return f"something answers at {address}, but it is not a region's --listen address"
+    hint = f"is it running, with --listen {address}?"
+    if "connection refused" in details.lower():
+        return f"region {address} cannot be reached: nothing listens there; {hint}"
+    return f"region {address} did not answer: {details or code.name}; {hint}"
 
 
 def limit_of(units: int, period_ns: int) -> str:
@@ -84,6 +94,7 @@ def override_text(override: region_pb2.Override) -> str:
     at = " ".join((override.rule, *(f"{name}={value}" for name, value in sorted(override.key.items()))))
     rated = override.HasField("rate_units")
     what = f"at most {limit_of(override.rate_units, override.rate_period_ns)}" if rated else "shadow, refuses nobody"
-    left = duration_text(ceil_div(override.left_ns, 10**9) * 10**9) if override.left_ns else "0s"
+    step_ns = 60 * 10**9 if override.left_ns > COARSE_NS else 10**9
+    left = duration_text(ceil_div(override.left_ns, step_ns) * step_ns) if override.left_ns else "0s"
     over = "" if override.rules else "; there is no such rule now"
     return f"{at}: {what} for {left} more, because: {override.why} ({override.who}){over}"

@@ -64,9 +64,10 @@ def region(
     Stops cleanly on SIGTERM (exit code 0) and SIGINT (130): health says not serving, calls under way are answered, the
     store is closed.
 
+    \b
     Examples:
         apportion region --rules rules.yaml --listen 127.0.0.1:7000 --store sqlite:///region.db
-    """
+    """  # noqa: D301  (the mark has the lines stay as they are)
     check_address(listen)
     if http is not None:
         check_address(http)

@@ -46,9 +46,10 @@ def top(
 
     Exit codes: 0 done; 3 the region could not be reached at the start; 130 interrupted.
 
+    \b
     Examples:
         apportion top --region 127.0.0.1:7000
-    """
+    """  # noqa: D301  (the mark has the lines stay as they are)
     address = check_address(region)
     request = region_pb2.ExplainRequest(heaviest=KEYS if keys else 1)
     said = ask_region(address, request)
