@@ -103,11 +103,11 @@ def _crossing(rule: Rule, limit: RateLimit) -> str:
     if rule.enforce is Enforce.LEASE:
         return (
             f"Undivided, since {_per_second(limit)} is below the {DIVIDED_UNITS_MIN} units a second that are worth "
-            "dividing: crosses on every request."
+            "dividing: crosses on every request, but those that the region has just said cannot pass."
         )
     if rule.enforce is Enforce.EDGE_REGION:
         return threshold_sentence(rule, limit)
-    return "Crosses on every request, batched."
+    return "Crosses on every request, batched, but those that the region has just said cannot pass."
 
 
 def _store(limit: RateLimit, store: StoreKind | None) -> str:
