@@ -206,7 +206,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _flush(self) -> None:
         self._flushing = False
         written = self._connection.take()
-        if written and not self._transport.is_closing():
+        if written and self._parting is None and not self._transport.is_closing():
             self._transport.write(written)
         if self._connection.fault is not None:
             self._part()

@@ -30,6 +30,10 @@ READ_S = 10.0
 Answer = Callable[[web.BaseRequest], Awaitable[web.Response]]
 
 
+class _HungUpError(Exception):
+    """The caller went away before its request was whole: no fault of ours, and common."""
+
+
 class HttpDoor:
     """An open door. `address` is the one really bound, with the port that was taken for port 0."""
 
@@ -85,6 +89,8 @@ class HttpDoor:
             return await answer(request)
         except web.HTTPRequestEntityTooLarge:
             return refusal(413, f"the body has more than {BODY_BYTES_MAX} bytes")
+        except _HungUpError:
+            return refusal(400, "the body ends before its announced end")  # which nobody hears
         except TimeoutError:
             return refusal(408, f"the body did not arrive within {READ_S:g} s")
         except Exception as error:  # every error gets an answer; the table is in http_answer
@@ -101,9 +107,7 @@ class HttpDoor:
         return check_answer(answer.decision, self._next_id())
 
     async def _decide(self, request: web.BaseRequest) -> web.Response:
-        async with asyncio.timeout(READ_S):
-            raw = await request.read()
-        question = read_question(raw)
+        question = read_question(await _body(request))
         matcher = find_matcher(self._decider, question.domain)
         wrong = unknown_measure(matcher, question.descriptors)
         if wrong is not None:
@@ -126,3 +130,12 @@ class HttpDoor:
             return refusal(404, "this edge counts nothing")
         raw, content_type = self._metrics.text(request.headers.get("Accept", ""))
         return web.Response(body=raw, headers={"Content-Type": content_type})
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    """All of a request's body. TimeoutError: it did not come; _HungUpError: it never will."""
+    try:
+        async with asyncio.timeout(READ_S):
+            return await request.read()
+    except ConnectionError:
+        raise _HungUpError from None

@@ -59,14 +59,17 @@ def decode(record: bytes, edge: str) -> tuple[Kept, dict[str, Any]]:
         raise InputError("is damaged: its checksum is another")
     try:
         fields = json.loads(body)
-        rules = Rules(int(fields["rules_version"]), tuple((str(name), str(text)) for name, text in fields["rules"]))
+        version = int(fields["rules_version"])
+        if not 0 <= version < 2**64:  # as the region is told it
+            raise ValueError
+        rules = Rules(version, tuple((str(name), str(text)) for name, text in fields["rules"]))
         slices = tuple(
             (Quota(str(domain), str(rule), bytes.fromhex(key)), max(int(units), 0))
             for domain, rule, key, units in fields["slices"]
         )
         kept = Kept(str(fields["edge"]), rules, slices, max(int(fields["silent_ns"]), 0))
         written = dict(fields["written"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise InputError(f"has a right checksum but no right content ({type(error).__name__})") from None
     if kept.edge != edge:
         raise InputError(f"is of the edge {kept.edge!r}, this one is {edge!r}: give each edge a folder of its own")

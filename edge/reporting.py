@@ -50,6 +50,9 @@ DEMAND_EPOCHS_KEPT = 2
 RESEND_NS = EPOCH_NS
 """A report without an answer is sent again on the same stream after this."""
 
+AGAIN_MAX = 10
+"""None is sent again while so many are under way, or what an outage of the store costs would grow with its length."""
+
 
 @dataclass(slots=True)
 class Pending:
@@ -207,11 +210,16 @@ class Reports:
         """Reports to send now, oldest first; counted as sent."""
         if not self._pending:
             return []
-        due = [
-            pending
-            for pending in self._pending.values()
-            if pending.sent_ns is None or now_ns - pending.sent_ns >= RESEND_NS
+        due = [pending for pending in self._pending.values() if pending.sent_ns is None]
+        again = [
+            (pending.sent_ns, number)
+            for number, pending in self._pending.items()
+            if pending.sent_ns is not None and now_ns - pending.sent_ns >= RESEND_NS
         ]
+        if again:
+            under_way = len(self._pending) - len(due) - len(again)
+            due += [self._pending[number] for _, number in sorted(again)[: max(AGAIN_MAX - under_way, 0)]]
+            due.sort(key=lambda pending: pending.number)
         for pending in due:
             pending.sent_ns = now_ns
         return due

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from apportion.core.errors import InputError
@@ -48,7 +49,10 @@ class StateFile:
     def read(self) -> Kept | None:
         """What was kept, aged until now; None when nothing was. InputError: the file is of no use, and why."""
         try:
-            if self.path.stat().st_size > STATE_BYTES_MAX:
+            found = self.path.stat()
+            if not S_ISREG(found.st_mode):  # a pipe could be waited on for ever
+                raise InputError(f"{self.path} is not the state of an edge: it is no file")
+            if found.st_size > STATE_BYTES_MAX:
                 raise InputError(f"{self.path} is not the state of an edge: it has more than {STATE_BYTES_MAX} bytes")
             record = self.path.read_bytes()
         except FileNotFoundError:

@@ -40,6 +40,7 @@ from apportion.region.events import (
 from apportion.region.operator import Operator
 from apportion.region.store import Store
 from apportion.region.sums import LABELS_BACK, Sums
+from apportion.region.trouble import Trouble
 
 log = structlog.get_logger("apportion.region")
 
@@ -107,6 +108,7 @@ class Region:
         self._tasks: set[asyncio.Task[None]] = set()
         self._poller: asyncio.Task[None] | None = None
         self._summer: asyncio.Task[None] | None = None
+        self._trouble = Trouble()
         self.sums: Sums
 
     @property
@@ -192,7 +194,7 @@ class Region:
         try:
             answers = await self.store.consume(command.groups, command.anchor)
         except StoreError as error:
-            log.error("store_failed", operation="consume", reason=str(error))
+            self._failed("consume", error)
             self.feed(Consumed(command.request, None))
         except Exception:
             log.exception("store_failed", operation="consume")  # a fault of ours: the authority waits
@@ -207,7 +209,7 @@ class Region:
             register = command.new if done else await self.store.register()
         except StoreError as error:
             done, register = False, None
-            log.error("store_failed", operation="swap_register", reason=str(error))
+            self._failed("swap_register", error)
         except Exception:
             done, register = False, None
             log.exception("store_failed", operation="swap_register")  # a fault of ours: the authority waits
@@ -217,13 +219,19 @@ class Region:
         try:
             new = await self.store.roll_up(command.source, command.number, command.rows)
         except StoreError as error:
-            log.error("store_failed", operation="roll_up", reason=str(error))
+            self._failed("roll_up", error)
             self.feed(RolledUp(command.request, done=False))
         except Exception:
             log.exception("store_failed", operation="roll_up")  # a fault of ours: the authority waits
             self.feed(RolledUp(command.request, done=False))
         else:
             self.feed(RolledUp(command.request, done=True, new=new))
+
+    def _failed(self, operation: str, error: StoreError) -> None:
+        """Log that the store did not do it, but not each time."""
+        times = self._trouble.tell(operation, str(error), self.store.now_ns())
+        if times is not None:
+            log.error("store_failed", operation=operation, reason=str(error), times=times)
 
     async def _first_register(self) -> Register:
         register = await self.store.register()
@@ -246,7 +254,7 @@ class Region:
             try:
                 rows = await self.store.rolled_up(first) if first <= label else ()
             except StoreError as error:
-                log.error("store_failed", operation="rolled_up", reason=str(error))
+                self._failed("rolled_up", error)
                 continue
             for each in range(first, label + 1):
                 refused = self.authority.over_threshold.under(each)

@@ -113,7 +113,7 @@ def rolled_up(authority: Authority, event: RolledUp) -> list[Command]:
     """The store has taken a report, or could not. What was degraded is counted once, however late its report comes."""
     report = authority.rollups.pop(event.request)
     if not event.done:
-        return [Note("error", "store_failed", (("operation", "roll_up"),))]
+        return []  # the edge sends it again
     for name in report.units.keys() | report.requests.keys() if event.new else ():
         if name in authority.versions.effective.rules:  # and no name that a peer made up
             totals = authority.desk.totals[name]

@@ -362,7 +362,7 @@ class Connection:
                 self._touch(stream)
 
     def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
-        self._allowance.spend(self._now)
+        self._allowance.spend(self._now, 1 + len(payload) // 6)  # each may concern every stream
         if stream_id:
             raise ConnectionFault(Code.PROTOCOL_ERROR, "SETTINGS are of a stream")
         if len(payload) % 6 or (flags & ACK and payload):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,6 +29,10 @@ PATHS = ("/healthz", "/readyz", "/metrics")
 STOP_S = 1.0
 """What a scrape under way gets to end by itself."""
 
+_NOWHERE = logging.Logger("apportion.http.malformed")  # noqa: LOG001 (it is nobody's, so that nothing inherits)
+_NOWHERE.addHandler(logging.NullHandler())
+"""Where the library logs requests that it cannot read, with a traceback each: anybody can send them."""
+
 Collect = Callable[[], Iterable[Metric]]
 
 
@@ -40,7 +45,7 @@ class StatusDoor:
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Told(collect))
         ProcessCollector(registry=self._registry)
-        self._server = web.Server(self._answer, access_log=None)
+        self._server = web.Server(self._answer, access_log=None, logger=_NOWHERE)
         self._listening: asyncio.Server | None = None
 
     async def open(self, address: str) -> None:

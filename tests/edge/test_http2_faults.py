@@ -102,6 +102,7 @@ CONNECTION_FAULTS = {
     "pings without end": (2_100 * raw(PING, 0, 0, bytes(8)), ENHANCE_YOUR_CALM),
     "pings answered without end": (2_100 * raw(PING, ACK, 0, bytes(8)), ENHANCE_YOUR_CALM),
     "settings without end": (2_100 * raw(SETTINGS, 0, 0), ENHANCE_YOUR_CALM),
+    "a frame of settings without end": (raw(SETTINGS, 0, 0, 2_100 * bytes((0, 4, 0, 0, 0, 0))), ENHANCE_YOUR_CALM),
     "priorities without end": (2_100 * raw(PRIORITY, 0, 1, bytes(5)), ENHANCE_YOUR_CALM),
     "windows without end": (2_100 * raw(WINDOW_UPDATE, 0, 0, u32(1)), ENHANCE_YOUR_CALM),
     "empty data without end": (HEAD + 2_100 * raw(DATA, 0, 1), ENHANCE_YOUR_CALM),
@@ -237,3 +238,12 @@ async def test_a_peer_that_says_hello_in_pieces_is_served() -> None:
         await peer.send(HELLO[7:30])
         await peer.send(HELLO[30:], request(1))
         assert (await peer.answer(1)).status == "0"
+
+
+async def test_a_server_that_stops_says_no_more_to_a_peer_it_parted_from(caplog: pytest.LogCaptureFixture) -> None:
+    """That peer was told its fault, and its connection takes nothing more."""
+    async with opened(TENANT) as doors, connected(doors.doors.address) as peer:
+        await peer.send(raw(SETTINGS, 0, 1))
+        assert (await peer.goaway()).number == PROTOCOL_ERROR
+        await doors.doors.close(0.0)
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []

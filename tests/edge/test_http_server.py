@@ -131,6 +131,21 @@ async def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyP
     assert answer.startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.parametrize("begun", [b"Content-Length: 100\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n2\r\n{"])
+async def test_who_hangs_up_within_a_body_is_no_fault_of_ours(begun: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is logged, whoever does it how often."""
+    async with opened_http(TENANT) as http:
+        host, _, port = http.door.address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"POST /v1/decide HTTP/1.1\r\nHost: x\r\n" + begun)
+        await writer.drain()
+        writer.write_eof()
+        await asyncio.wait_for(reader.read(), 10.0)
+        writer.close()
+        assert await lives(http)
+    assert "request_failed" not in capsys.readouterr().out
+
+
 async def test_a_connection_too_many_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """503, closed; when another one ends there is room again."""
     monkeypatch.setattr(http_server, "CONNECTIONS_MAX", 2)

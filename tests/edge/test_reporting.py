@@ -86,6 +86,20 @@ def test_a_report_is_sent_again_after_a_second_and_at_once_on_a_new_stream() -> 
     assert reports.to_send(2 * EPOCH_NS) == []
 
 
+def test_of_many_that_the_region_cannot_take_few_are_sent_again_the_next_as_those_are_taken() -> None:
+    """Else what an outage of the store costs would grow with its length: 100 epochs, 10 reports a second."""
+    reports = Reports()
+    for epoch in range(1, 101):
+        reports.started(epoch)
+        reports.close(epoch)
+        reports.to_send(0)
+    assert [each.number for each in reports.to_send(EPOCH_NS)] == list(range(1, 11))
+    assert reports.to_send(EPOCH_NS) == []
+    for number in range(1, 8):
+        reports.acknowledge(number)
+    assert [each.number for each in reports.to_send(EPOCH_NS)] == list(range(11, 18))
+
+
 def test_an_acknowledgement_of_nothing_is_nothing() -> None:
     """A copy of one, or one for a number never given."""
     reports = Reports()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -87,11 +88,29 @@ def test_the_state_of_another_edge_is_refused(tmp_path: Path) -> None:
         state(tmp_path, "e2").read()
 
 
-def test_right_checksum_and_wrong_content_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"edge": "e1"}',
+        b"[" * 100_000,
+        b'{"edge": "e1", "rules_version": 1, "rules": [], "slices": [], "silent_ns": Infinity, "written": {}}',
+        b'{"edge": "e1", "rules_version": %d, "slices": [], "rules": [], "written": {}, "silent_ns": 0}' % 2**64,
+    ],
+    ids=["fields are missing", "nested too deeply", "endless", "version of more than 64 bits"],
+)
+def test_right_checksum_and_wrong_content_is_refused(tmp_path: Path, body: bytes) -> None:
     """As when another program wrote it."""
     file = state(tmp_path)
-    _sign(file.path, b'{"edge": "e1"}')
+    _sign(file.path, body)
     with pytest.raises(InputError, match="no right content"):
+        file.read()
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    """A named pipe has no end."""
+    file = state(tmp_path)
+    os.mkfifo(file.path)
+    with pytest.raises(InputError, match="is not the state of an edge: it is no file"):
         file.read()
 
 
