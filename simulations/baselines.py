@@ -4,7 +4,7 @@ later, one central bucket. They show what the four modes are worth; they use the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import Enum
 
@@ -45,7 +45,7 @@ def baseline_series(scenario: Scenario, seed: int, baseline: Baseline) -> RunSer
     rules = parsed(scenario.rules)
     traffic = arrivals(streams_of(scenario.flows, rules), scenario.edges, scenario.seconds, seed)
     names = [f"edge-{at}" for at in range(scenario.edges)]
-    rows = list(_rows(traffic, names, baseline))
+    rows = list(rows_of(traffic, names, baseline))
     limits = InForce(rules, rows)
     (log,) = logs_of(rows, rules, limits, names, scenario.seconds, 0).values()
     figures = figures_of(log, limits, scenario.warm_up, changes_of(scenario), rules.edges_max)
@@ -55,18 +55,19 @@ def baseline_series(scenario: Scenario, seed: int, baseline: Baseline) -> RunSer
     return RunSeries(f"{scenario.name}, seed {seed}", scenario.name, scenario.seconds, (), (series,))
 
 
-def _rows(traffic: Iterator[Arrival], names: list[str], baseline: Baseline) -> Iterator[Row]:
-    deciders: _Even | _Later | _Central | None = None
+def rows_of(traffic: Iterable[Arrival], names: list[str], baseline: Baseline) -> Iterator[Row]:
+    """The log of requests for one rule, in the order of time, at edges of these names."""
+    deciders: dict[tuple[str, ...], _Even | _Later | _Central] = {}
     for at_ns, edge, applications in traffic:
         (asked,) = applications
         limit = asked.rule.limit
         assert isinstance(limit, RateLimit)
-        if deciders is None:
-            deciders = _KINDS[baseline](limit, len(names))
+        if asked.key not in deciders:
+            deciders[asked.key] = _KINDS[baseline](limit, len(names))
         yield Offered(at_ns, names[edge], (asked.rule.name,), (asked.key,), (asked.cost,), peek=False)
         if baseline is Baseline.CENTRAL:
             yield Crossed(at_ns, names[edge], (asked.rule.name,))
-        allowed = deciders.decide(edge, asked.cost, at_ns)
+        allowed = deciders[asked.key].decide(edge, asked.cost, at_ns)
         yield Answered(
             at_ns, names[edge], edge, asked.rule.domain, asked.rule.name, asked.key,
             asked.cost, allowed, allowed, allowed,
@@ -92,25 +93,22 @@ class _Later:
     def __init__(self, limit: RateLimit, edges: int) -> None:
         self._limit = limit
         self._buckets = [Bucket(limit, 0) for _ in range(edges)]
-        self._whole = 0
-        self._charged = [0] * edges
+        self._all = Bucket(limit, 0)
         self._at_ns = 0
 
     def decide(self, edge: int, cost: int, now_ns: int) -> bool:
         while now_ns >= self._at_ns + RECONCILED_NS:
             self._reconcile()
         allowed = _charged(self._buckets[edge], cost, now_ns)
-        self._charged[edge] += cost if allowed else 0
+        if allowed:
+            self._all.drain(now_ns)
+            self._all.charge(cost)
         return allowed
 
     def _reconcile(self) -> None:
         self._at_ns += RECONCILED_NS
-        capacity = self._limit.burst * self._limit.period_ticks
-        drained = self._limit.units * (RECONCILED_NS // self._limit.tick_ns)
-        self._whole = max(0, self._whole - drained) + sum(self._charged) * self._limit.period_ticks
-        self._whole = min(self._whole, capacity)
-        self._charged = [0] * len(self._charged)
-        self._buckets = [Bucket(self._limit, self._at_ns, self._whole) for _ in self._buckets]
+        self._all.backlog = min(self._all.drain(self._at_ns), self._all.capacity)
+        self._buckets = [Bucket(self._limit, self._at_ns, self._all.backlog) for _ in self._buckets]
 
 
 class _Central:

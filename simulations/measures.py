@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +21,15 @@ from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.meter import Meter
 from apportion.core.rule import Rule, RuleSet
 from apportion.simulations.in_force import InForce
-from apportion.simulations.recording import Answered, Crossed, Issued, Offered, Row
+from apportion.simulations.recording import Answered, Crossed, Issued, Offered, Returned, Row
 
 Series = npt.NDArray[np.float64]
 
 RECOVERED = 0.95
 """A rule is back after a change when it admits this part of what it may."""
+
+ROUNDING = 1e-6
+"""Units: what floats may be off by where a limit is no whole number."""
 
 MEASURES = (
     "overshoot_label",
@@ -48,12 +52,12 @@ class RuleFigures:
     """One rule's figures; units of cost.
 
     `overshoot_label`: the worst `over` of any key (design 4.1). `overshoot_true_second`: the most beyond rate + burst
-    in any second of virtual time. `utilisation`: sum of admitted / sum of min(offered, limit) by second, and the 5th
-    percentile of that ratio. `ticks_to_95_percent`: whole seconds after a change of demand or a fault until the ratio
-    is back, the worst of all. `jain`: of what each edge was admitted beside its max-min share, mean of overloaded
-    seconds. `churn`: units of the plan that moved between edges, a part of the quota each second. `stranded_share`:
-    units given to edges and spent nowhere, a part of the limit each epoch. `refused_with_room`: cost refused at an edge
-    though the second had room for it, a part of what was offered.
+    in any second of virtual time, rounded up. `utilisation`: sum of admitted / sum of min(offered, limit) by second,
+    and the 5th percentile of that ratio. `ticks_to_95_percent`: whole seconds after a change of demand or a fault until
+    the ratio is back, the worst of all. `jain`: of what each edge was admitted beside its max-min share, mean of
+    overloaded seconds. `churn`: units of the plan that moved between edges, a part of the quota each second.
+    `stranded_share`: units that edges were given and neither spent nor gave back, a part of the limit each epoch.
+    `refused_with_room`: cost refused at an edge though the second had room for it, a part of what was offered.
     """
 
     rule: str
@@ -158,6 +162,8 @@ def sort_rows(logs: Mapping[str, RuleLog], rows: Iterable[Row], begun_ns: int) -
             logs[row.rule].given[row.epoch] += row.units
             if not row.lent:
                 logs[row.rule].slices[row.epoch][row.incarnation] += row.units
+        elif isinstance(row, Returned):
+            logs[row.rule].given[row.epoch] -= row.units
 
 
 def _answered(log: RuleLog, row: Answered, place: int, begun_ns: int) -> None:
@@ -168,7 +174,7 @@ def _answered(log: RuleLog, row: Answered, place: int, begun_ns: int) -> None:
         log.times.append(row.at_ns)
         log.costs.append(row.cost)
         log.degraded += row.cost if row.degraded else 0
-        log.spent_at_edges[row.epoch] += row.cost if row.at_edge else 0
+        log.spent_at_edges[row.epoch] += row.cost if row.at_edge and not row.degraded else 0
         if at < log.seconds:
             log.admitted[at, place] += row.cost
     elif row.reason is not None:
@@ -250,7 +256,8 @@ def overshoot_in_a_second(log: RuleLog, limits: InForce) -> int:
     admitted = total[1:] - total[first]
     instants = times.tolist() if limits.changing else [int(times[0])]
     rates = np.array([limits.largest_within(log.rule.name, at - EPOCH_NS, at) for at in instants])
-    return max(0, int((admitted - rates * max(len(log.labels), 1)).max()))
+    over = admitted - rates * max(len(log.labels), 1)
+    return ceil(max(0.0, float(over.max()) - ROUNDING))
 
 
 def _recovery(ratio: Series, changes: Sequence[int], warm_up: int) -> int:
@@ -265,13 +272,13 @@ def _recovery(ratio: Series, changes: Sequence[int], warm_up: int) -> int:
 
 
 def _jain(log: RuleLog, warm_up: int) -> float:
-    """Mean over the overloaded seconds of (sum x)^2 / (n sum x^2), x = admitted / max-min share."""
+    """Mean over the overloaded seconds of (sum x)^2 / (n sum x^2), x = admitted / max-min share of what may be."""
     found = []
-    series = zip(log.offered[warm_up:], log.admitted[warm_up:], log.limits[warm_up:], strict=True)
-    for offered, admitted, limit in series:
-        if offered.sum() <= limit:
+    series = zip(log.offered[warm_up:], log.admitted[warm_up:], log.may[warm_up:], strict=True)
+    for offered, admitted, may in series:
+        if offered.sum() <= may:
             continue
-        shares = water_fill(np.array([0, len(offered)]), offered, np.array([limit])).amounts
+        shares = water_fill(np.array([0, len(offered)]), offered, np.array([may])).amounts
         parts = admitted[shares > 0] / shares[shares > 0]
         if parts.any():
             found.append(parts.sum() ** 2 / (len(parts) * (parts**2).sum()))
@@ -291,7 +298,7 @@ def _churn(log: RuleLog, warm_up: int) -> float:
 
 
 def _stranded(log: RuleLog, warm_up: int) -> float:
-    """Units given to edges and spent nowhere, as a part of the limit; mean by epoch. In underload that is no loss."""
+    """Units that edges had and did not spend, as a part of the limit; mean by epoch. In underload that is no loss."""
     epochs = sorted(log.given)[warm_up:]
     unspent = [max(0, log.given[epoch] - log.spent_at_edges[epoch]) for epoch in epochs]
     return float(np.mean(unspent) / log.limit) if unspent and np.isfinite(log.limit) else 0.0
