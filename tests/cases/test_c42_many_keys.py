@@ -77,7 +77,7 @@ class Edge:
     def _answer(self, commands: list[Any], tick: Tick) -> None:
         for message in [command.message for command in commands if isinstance(command, Send)]:
             if isinstance(message, Report) and self.kept:
-                self.agent.step(Received(ReportAck(message.number)), self.now_ns)
+                self._answer(self.agent.step(Received(ReportAck(message.number)), self.now_ns), tick)
             elif isinstance(message, Acquire):
                 member = MemberAnswer(Outcome.ADMITTED, tick.epoch, 1, 0, 0, True)
                 groups = tuple(GroupAnswer(each.count, (member,) * len(each.members)) for each in message.groups)
