@@ -62,7 +62,7 @@ def test_fifty_seeds_in_turn_reach_every_scenario_and_none_has_more_than_60_000_
 def test_the_eight_workloads_are_those_of_the_figures() -> None:
     """Fifty edges, 1,000/s, the default burst; hotspots with three dwell times each."""
     folder = Path(library.__file__).parent / "scenarios" / "full"
-    found = [library.load_file(path) for path in sorted(folder.iterdir())]
+    found = [library.load_file(path) for path in sorted(folder.glob("*.yaml"))]
     assert [each.name[0] for each in found] == list("abcdddeeefgh")
     for each in found:
         assert each.one is not None
