@@ -76,8 +76,7 @@ class Silence:
         """Other rules hold; `named` are the quotas that have an id."""
         self._rules = [
             rule
-            for domain in rules.domains.values()
-            for whole in domain.rules
+            for whole in rules.rules
             for rule in whole.on_plans
             if admits(rule) and isinstance(rule.limit, RateLimit) and rule.limit.units and not rule.local
         ]

@@ -201,6 +201,11 @@ class RuleSet:
         """
         return min((d.edges_max for d in self.domains.values() if d.edges_max is not None), default=None)
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules of every domain."""
+        return tuple(rule for domain in self.domains.values() for rule in domain.rules)
+
     def rule(self, domain: str, name: str) -> Rule | None:
         """The rule of that name, or None."""
         found = self.domains.get(domain)

@@ -67,7 +67,7 @@ def interim(base: RuleSet, newest: RuleSet, keep_removed: bool = False) -> RuleS
     """What holds of `newest` while `base` is what quotas are divided by; `newest` itself where nothing has to wait."""
     if base is newest:
         return newest
-    former = {(domain.name, rule.name): rule for domain in base.domains.values() for rule in domain.rules}
+    former = {(rule.domain, rule.name): rule for rule in base.rules}
     waiting = False
     domains: dict[str, Domain] = {}
     for domain in newest.domains.values():

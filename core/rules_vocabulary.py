@@ -27,7 +27,6 @@ RULE = (
     "exact",
     "shadow",
     "candidate_for",
-    "candidate_for",
     "slack",
     "at_each_edge",
     "wrong_costs",

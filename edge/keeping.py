@@ -87,7 +87,7 @@ class Keeping:
             return
         if self._rules is None or self._rules[0] is not record.rules:
             self._rules = (record.rules, self._load(record.rules))
-        rules = [rule for domain in self._rules[1].domains.values() for rule in domain.rules]
+        rules = self._rules[1].rules
         keeping = {(rule.domain, rule.name) for rule in rules if kept(rule)}
         slices = tuple(row for row in record.slices if (row[0].domain, row[0].rule) in keeping)
         record = replace(record, slices=slices)

@@ -52,7 +52,7 @@ class EdgeMemory:
 
     def adopt(self, ruleset: RuleSet) -> None:
         """Go by other rules from now on."""
-        rules = [rule for domain in ruleset.domains.values() for rule in domain.rules]
+        rules = ruleset.rules
         self.needed = any(admits(rule) for rule in rules)
         self._epochs = max(map(lasting_ns, rules), default=0) // EPOCH_NS + MUTE_EPOCHS
 

@@ -19,7 +19,7 @@ class Lookup:
     """The rules of one rule set, by domain and name."""
 
     def __init__(self, rules: RuleSet) -> None:
-        self.rules = {(domain.name, rule.name): rule for domain in rules.domains.values() for rule in domain.rules}
+        self.rules = {(rule.domain, rule.name): rule for rule in rules.rules}
 
     def find(self, quota: Quota) -> Limited | None:
         """The rule of a quota and its limit; None when nothing limits it."""

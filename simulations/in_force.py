@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 
 from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.messages import Rules
 from apportion.core.rule import Rule, RuleSet
-from apportion.core.rules_file import parse_rules
+from apportion.simulations.nodes import parsed
 from apportion.simulations.recording import Row, Ruled
 
 ENFORCED_EPOCHS = 2
@@ -20,12 +20,12 @@ class InForce:
     """The rules and limits by epoch."""
 
     def __init__(self, rules: RuleSet, rows: Iterable[Row]) -> None:
-        self._changes: dict[str, list[tuple[int, Rule]]] = {rule.name: [(-1, rule)] for rule in _all(rules)}
+        self._changes: dict[str, list[tuple[int, Rule]]] = {rule.name: [(-1, rule)] for rule in rules.rules}
         self._instants = [0]
         for row in rows:
             if isinstance(row, Ruled):
                 self._instants.append(row.at_ns)
-                for rule in _all(_parsed(row.texts)):
+                for rule in parsed(Rules(row.version, row.texts)).rules:
                     self._changes.setdefault(rule.name, []).append((row.epoch, rule))
 
     def rules(self, name: str, epoch: int, key: tuple[str, ...]) -> list[Rule]:
@@ -65,12 +65,3 @@ class InForce:
         if len(limits) < len(found):
             return float("inf")
         return max(limit.per_second for limit in limits) + max(limit.burst for limit in limits)
-
-
-@cache
-def _parsed(texts: tuple[tuple[str, str], ...]) -> RuleSet:
-    return parse_rules(texts)
-
-
-def _all(rules: RuleSet) -> Iterable[Rule]:
-    return (rule for domain in rules.domains.values() for rule in domain.rules)

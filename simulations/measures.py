@@ -131,11 +131,10 @@ def logs_of(
     rows: Iterable[Row], rules: RuleSet, limits: InForce, edges: Sequence[str], seconds: int, begun_ns: int
 ) -> dict[str, RuleLog]:
     """Sort the rows by rule. What came or was answered after the last second is left out of series, not of labels."""
-    everything = [rule for domain in rules.domains.values() for rule in domain.rules]
     instants = [begun_ns + at * EPOCH_NS for at in range(seconds)]
     logs = {
         rule.name: RuleLog(rule, seconds, tuple(edges), np.array([limits.per_second(rule.name, at) for at in instants]))
-        for rule in everything
+        for rule in rules.rules
     }
     sort_rows(logs, rows, begun_ns)
     return logs

@@ -162,7 +162,7 @@ class _Reader:
 
     def _flow(self, section: Section) -> Flow | None:
         assert self.ruleset is not None
-        names = tuple(rule.name for domain in self.ruleset.domains.values() for rule in domain.rules)
+        names = tuple(rule.name for rule in self.ruleset.rules)
         rule = section.text("rule", "a rule's name") if section.has("rule") else names[0]
         if rule is None:
             return None

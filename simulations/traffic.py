@@ -33,7 +33,7 @@ def streams_of(flows: Sequence[Flow], rules: RuleSet) -> list[Stream]:
 
 def rule_named(rules: RuleSet, name: str) -> Rule:
     """The rule of that name, in whichever domain; the reader of the scenario has checked that there is one."""
-    return next(rule for domain in rules.domains.values() for rule in domain.rules if rule.name == name)
+    return next(rule for rule in rules.rules if rule.name == name)
 
 
 def _stream(flow: Flow, rule: Rule) -> Stream:

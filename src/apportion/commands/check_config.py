@@ -209,7 +209,7 @@ def _warning(rule: Rule) -> str | None:
 
 
 def _proxy_text(rules: RuleSet) -> str:
-    longest = max(rule.deadline_ns for domain in rules.domains.values() for rule in domain.rules)
+    longest = max(rule.deadline_ns for rule in rules.rules)
     return (
         f"Set the timeout of the proxy in front above the deadline, {duration_text(longest)}: "
         "Envoy's default is 20ms, after which it allows."

@@ -179,7 +179,7 @@ class Call:
 
     def panels(self, chosen: list[Scenario]) -> int:
         """Runs and rules that are drawn."""
-        rules = sum(len(domain.rules) for each in chosen for domain in parsed(each.rules).domains.values())
+        rules = sum(len(parsed(each.rules).rules) for each in chosen)
         runs = len(COMPARED) + (0 if self.log else len(Baseline)) if self.compare else self.spread.seeds
         return rules * runs
 
