@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from apportion.core.bounds_edge import edge_sentences, edge_units, threshold_sentence
+from apportion.core.bounds_period import period_sentences, period_units
 from apportion.core.bounds_stages import degraded_units, stages_sentence
-from apportion.core.limit import DIVIDED_UNITS_MIN, EPOCH_NS, RateLimit, Unlimited
+from apportion.core.limit import DIVIDED_UNITS_MIN, EPOCH_NS, PeriodLimit, RateLimit, Unlimited
 from apportion.core.quantities import period_text
 from apportion.core.rule import Enforce, Rule
 
@@ -47,6 +48,9 @@ def bound_of(rule: Rule, store: StoreKind | None = None, edges_max: int | None =
         return Bound(None, "There is no limit: nothing is counted, so nothing can be over.")
     if limit.units == 0:
         return Bound(0, "A rate of 0: every cost is refused at once, everywhere. By label: over by at most 0.")
+    if isinstance(limit, PeriodLimit):
+        forgets = None if store is None else store is StoreKind.MEMORY
+        return Bound(period_units(rule, limit, forgets is True), " ".join(period_sentences(rule, limit, forgets)))
     if rule.local:
         return Bound(edge_units(rule, limit), " ".join(edge_sentences(rule, limit)))
     degraded = degraded_units(rule, limit)
@@ -79,8 +83,10 @@ def _by_label(units: int | None, degraded: int | None) -> str:
 
 
 def limit_text(rule: Rule) -> str:
-    """What a rule allows, as the rules file writes it: `10000/s`, `unlimited`."""
+    """What a rule allows, as the rules file writes it: `10000/s`, `50/day, calendar`, `unlimited`."""
     limit = rule.limit
+    if isinstance(limit, PeriodLimit):
+        return f"{limit.units}/{limit.period_text}, {limit.anchor.value}"
     return "unlimited" if isinstance(limit, Unlimited) else f"{limit.units}/{period_text(limit.period_ns)}"
 
 

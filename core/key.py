@@ -18,6 +18,7 @@ KiB.
 DIGEST_BYTES = 32
 _LITERAL = 0x00
 _DIGEST = 0x01
+_PERIOD = 0x02
 
 
 def encode_key(values: Sequence[str]) -> bytes:
@@ -28,6 +29,13 @@ def encode_key(values: Sequence[str]) -> bytes:
 def encode_quota(domain: str, rule: str, key: bytes) -> bytes:
     """The store key of a quota: domain, rule and encoded key, injective like `encode_key`."""
     return encode_key((domain, rule)) + key
+
+
+def encode_period(store_key: bytes, period: str) -> bytes:
+    """The store key of one period of a quota. No quota has such a key, and no two periods have the same."""
+    raw = period.encode()
+    assert len(raw) < 256
+    return store_key + bytes((_PERIOD, len(raw))) + raw
 
 
 def decode_key(key: bytes) -> tuple[str | None, ...] | None:

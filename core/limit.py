@@ -1,4 +1,4 @@
-"""What a rule allows: a rate with a burst, or no limit at all; and what one epoch of it is worth.
+"""What a rule allows: a rate with a burst, an allowance in each period, or no limit at all.
 
 Everything is an integer. A rate of `units` per period is kept as units and a period in *ticks*; one tick is a
 microsecond for periods up to a minute and a millisecond above, so that edge, region and store scripts compute the
@@ -7,7 +7,10 @@ same to the bit (design 4.2). A *backlog* is counted in unit-ticks: units x peri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
+
+from apportion.core.periods import Calendar, Unit, after, unit_text
 
 EPOCH_NS = 1_000_000_000
 """Length of an epoch: quotas are divided again once a second."""
@@ -63,6 +66,11 @@ class RateLimit:
         return burst_max(self.period_ns)
 
     @property
+    def largest(self) -> int:
+        """The largest cost that can ever be admitted."""
+        return self.burst
+
+    @property
     def per_second(self) -> float:
         """Units a second, for people and for metrics; never for a decision."""
         return self.units * EPOCH_NS / self.period_ns
@@ -83,12 +91,80 @@ class RateLimit:
         return (epoch + 1) * per // self.period_ns - epoch * per // self.period_ns
 
 
+class PeriodAnchor(Enum):
+    """When the periods of a quota begin (design 4.2). The value is the word of the rules file."""
+
+    CALENDAR = "calendar"  # by the clock of a zone, for all subjects at once
+    FIRST_USE = "first_use"  # with the subject's first call, and again with the first one after its end
+    ROLLING = "rolling"  # never: every window of that length counts
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodLimit:
+    """At most `units` in each period of `multiple` units of time, all at once if the caller likes.
+
+    `zone`, `week_starts_on` (0 is Monday) and `month_starts_on` say when calendar periods begin; those of the tenant
+    count where `zone_from_tenant` or `month_from_tenant` says so (`tenancy.Homes`). A rolling one has a fixed length.
+    `audit_periods`: an event tells of each period that is closed.
+    """
+
+    units: int
+    multiple: int
+    unit: Unit
+    anchor: PeriodAnchor
+    zone: str = "UTC"
+    week_starts_on: int = 0
+    month_starts_on: int = 1
+    zone_from_tenant: bool = False
+    month_from_tenant: bool = False
+    audit_periods: bool = False
+    calendar: Calendar = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.units < 0 or self.multiple < 1:
+            raise ValueError("an allowance is at least 0, a period at least one unit")
+        if self.anchor is PeriodAnchor.ROLLING and self.unit.fixed_s is None:
+            raise ValueError("a rolling period has a fixed length")
+        calendar = Calendar(1, Unit.DAY)
+        if self.anchor is PeriodAnchor.CALENDAR:
+            calendar = Calendar(self.multiple, self.unit, self.zone, self.week_starts_on, self.month_starts_on)
+        object.__setattr__(self, "calendar", calendar)
+
+    @property
+    def largest(self) -> int:
+        """The largest cost that can ever be admitted."""
+        return self.units
+
+    @property
+    def period_text(self) -> str:
+        """The period as the rules file writes it: `day`, `6hour`."""
+        return unit_text(self.multiple, self.unit)
+
+    @property
+    def length_ns(self) -> int:
+        """Nanoseconds of a period; of months and years those that begin in 1970."""
+        return self.ends_ns(0)
+
+    @property
+    def per_second(self) -> float:
+        """Units a second, were they spent evenly; for people and metrics, never for a decision."""
+        return self.units * EPOCH_NS / self.length_ns
+
+    def ends_ns(self, start_ns: int) -> int:
+        """When a period ends that the first use began at `start_ns`."""
+        start_s, rest_ns = divmod(start_ns, EPOCH_NS)
+        return after(self.multiple, self.unit, start_s) * EPOCH_NS + rest_ns
+
+
 @dataclass(frozen=True, slots=True)
 class Unlimited:
     """No limit: nothing is counted, divided or stored. Not the same as zero, and not the same as none."""
 
 
-Limit = RateLimit | Unlimited
+Finite = RateLimit | PeriodLimit
+"""A limit that something is counted for."""
+
+Limit = Finite | Unlimited
 
 
 def tick_ns(period_ns: int) -> int:

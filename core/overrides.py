@@ -211,9 +211,9 @@ def _lowered(rule: Rule, rate: Rate) -> Rule:
     """`rule` with the rate as its limit, where it is lower. The burst stays, as far as the new limit may have it."""
     limit = rule.limit
     if not rate.units:
-        admits_nothing = isinstance(limit, RateLimit) and not limit.units
+        admits_nothing = not isinstance(limit, Unlimited) and not limit.units
         return rule if admits_nothing else replace(rule, limit=NOTHING, cost_max=0, at_each_edge=None)
-    if isinstance(limit, Unlimited) or not rate.below(Rate(limit.units, limit.period_ns)):
+    if not isinstance(limit, RateLimit) or not rate.below(Rate(limit.units, limit.period_ns)):
         return rule
     lower = replace(rule, limit=_with_burst(rate, limit.burst))
     if rule.at_each_edge is not None:

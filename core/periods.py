@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from enum import Enum
 from functools import lru_cache
 from zoneinfo import ZoneInfo
@@ -124,7 +124,7 @@ class Calendar:
 
     def _month(self, months: int) -> datetime:
         first = _first_day(months, self.month_starts_on)
-        return datetime(first.year, first.month, first.day)
+        return datetime.combine(first, time())
 
 
 def after(multiple: int, unit: Unit, start_s: int) -> int:
@@ -165,18 +165,18 @@ def _first_day(months: int, day: int) -> date:
 
 
 @lru_cache(maxsize=1024)
-def _zone(name: str) -> ZoneInfo:
-    return ZoneInfo(name)
+def _zone(name: str) -> tzinfo:
+    return UTC if name == "UTC" else ZoneInfo(name)
 
 
-def _offset(zone: ZoneInfo, instant_s: int) -> int:
+def _offset(zone: tzinfo, instant_s: int) -> int:
     """Seconds that the zone's clock is ahead of UTC."""
     offset = datetime.fromtimestamp(instant_s, zone).utcoffset()
     assert offset is not None
     return int(offset.total_seconds())
 
 
-def _change(zone: ZoneInfo, before_s: int, at_s: int) -> int:
+def _change(zone: tzinfo, before_s: int, at_s: int) -> int:
     """The first instant after `before_s` with the offset of `at_s`, where the zone's offset changes once between."""
     offset = _offset(zone, at_s)
     while at_s - before_s > 1:
@@ -227,7 +227,7 @@ def _long(
     return start, end
 
 
-def _first_instant(zone: ZoneInfo, local: datetime) -> int:
+def _first_instant(zone: tzinfo, local: datetime) -> int:
     """The first instant at which the zone's clock shows `local` or later."""
     earlier = int(local.replace(tzinfo=zone, fold=0).timestamp())
     later = int(local.replace(tzinfo=zone, fold=1).timestamp())

@@ -12,7 +12,7 @@ from apportion.core.quantities import shown
 from apportion.core.rule import Rule
 from apportion.core.rule_fields import Section
 from apportion.core.rules_vocabulary import RULE, RULE_LATER, nearest
-from apportion.core.tenancy import REFUSE, TENANT, ByPlan, Tenancy
+from apportion.core.tenancy import REFUSE, TENANT, ByPlan, Homes, Tenancy
 
 NOTHING = RateLimit(0, EPOCH_NS, 0)
 """The limit of a tenant on no plan, and of a rule that nobody has asked for which plan: it refuses everything."""
@@ -58,7 +58,8 @@ def made_one(rules: Sequence[Rule], tenancy: Tenancy | None, limit_names: Mappin
     """The rules of a domain, those of one name and several plans made one that gives each of them by its key."""
     by_name: dict[str, dict[str, Rule]] = {}
     for rule in rules:
-        by_name.setdefault(rule.name, {})[rule.plan] = rule
+        homes = Homes(tenancy, rule.key.index(TENANT)) if rule.by_tenant and tenancy is not None else None
+        by_name.setdefault(rule.name, {})[rule.plan] = replace(rule, homes=homes)
     whole = []
     for name, on in by_name.items():
         if "" in on:
@@ -69,6 +70,24 @@ def made_one(rules: Sequence[Rule], tenancy: Tenancy | None, limit_names: Mappin
         by_key = ByPlan(on, limit_names[name], tenancy, first.key.index(TENANT))
         whole.append(replace(first, limit=NOTHING, cost_max=0, plan="", by_key=by_key))
     return tuple(whole)
+
+
+def missing_tenants(rules: Sequence[Rule], tenants: bool) -> list[Problem]:
+    """The rules of a domain whose periods begin by the tenant's calendar, and that cannot know the tenant."""
+    problems = []
+    for rule in rules:
+        if not rule.by_tenant:
+            continue
+        if TENANT not in rule.key:
+            text = (
+                f"`from_tenant` needs {shown(TENANT)} in `key` (and in `match`), or nobody knows whose calendar it is"
+            )
+            problems.append(Problem(rule.place, text))
+        elif not tenants:
+            problems.append(
+                Problem(rule.place, "`from_tenant` needs `tenants` in a file of the domain, and there are none")
+            )
+    return problems
 
 
 def _limit_name(own: Section, item: MappingNode, plans: Mapping[str, Mapping[str, Node]]) -> str | None:

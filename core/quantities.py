@@ -21,7 +21,7 @@ PERIODS_NS = {
 """Words for periods of a fixed length; only these can be the period of a rate."""
 
 CALENDAR_PERIODS = ("month", "year")
-"""Words for periods whose length the calendar decides."""
+"""Words for periods whose length the calendar decides; a quota may have them."""
 
 DURATIONS_NS = {
     "ms": 1_000_000,
@@ -33,6 +33,12 @@ DURATIONS_NS = {
 
 PERIOD_NS_MAX = 366 * 86_400 * EPOCH_NS
 """A longer period would leave less than one unit of burst exact, and nobody would live to see it kept."""
+
+QUOTA_PERIODS_NS = {**PERIODS_NS, "month": 30 * PERIODS_NS["day"], "year": 365 * PERIODS_NS["day"]}
+"""Words for periods of a quota; those of the calendar with about their length, to compare."""
+
+ALLOWANCE_MAX = BACKLOG_MAX - 1
+"""The largest allowance, since a store's scripts count in doubles."""
 
 UNITS_PER_SECOND_MAX = (BACKLOG_MAX - 1) // 1_000_000
 """9,007,199,254: the largest rate whose burst can be a whole second's worth and stay exact (design 4.2)."""
@@ -95,13 +101,39 @@ def parse_rate(text: str) -> tuple[int, int]:
     units = parse_count(amount)
     if not period:
         raise ValueError(f"found {shown(text)}, which ends where the unit should stand, such as {amount}/s")
-    period_ns = _parse_period(amount, period)
+    multiple, word = _parse_period(amount, period)
+    if word in CALENDAR_PERIODS:
+        raise ValueError(
+            f"found the unit `{word}`: a rate needs a period of fixed length ({', '.join(PERIODS_NS)}), and a {word} "
+            f"has none; an allowance per {word} is `quota: {text}` with an `anchor`"
+        )
+    period_ns = multiple * PERIODS_NS[word]
+    if period_ns > PERIOD_NS_MAX:
+        raise ValueError(f"found the period {shown(period)}, the longest is {PERIOD_NS_MAX // PERIODS_NS['day']}day")
     if units * EPOCH_NS > UNITS_PER_SECOND_MAX * period_ns:
         raise ValueError(f"found {shown(text)}, the highest rate is {UNITS_PER_SECOND_MAX} units a second")
     return units, period_ns
 
 
-def _parse_period(amount: str, period: str) -> int:
+def parse_quota(text: str) -> tuple[int, int, str]:
+    """`1_000_000/day`, `50/6hour`: whole units, and a multiple of a unit of time, which may be a month or a year."""
+    amount, slash, period = text.partition("/")
+    if not slash:
+        parse_count(text)
+        raise ValueError(f"found {shown(text)} without a unit; write an allowance per period, such as {text}/day")
+    units = parse_count(amount)
+    if units > ALLOWANCE_MAX:
+        raise ValueError(f"found {shown(text)}, the largest allowance is {ALLOWANCE_MAX}")
+    if not period:
+        raise ValueError(f"found {shown(text)}, which ends where the unit should stand, such as {amount}/day")
+    multiple, word = _parse_period(amount, period)
+    if multiple * QUOTA_PERIODS_NS[word] > PERIOD_NS_MAX:
+        raise ValueError(f"found the period {shown(period)}, the longest is a year")
+    return units, multiple, word
+
+
+def _parse_period(amount: str, period: str) -> tuple[int, str]:
+    """A multiple, at least 1, and the word of a unit."""
     parts = _PERIOD.fullmatch(period)
     if not parts:
         raise ValueError(f"found the period {shown(period)}; write a unit, or a multiple of one: s, min, hour, 5min")
@@ -111,20 +143,12 @@ def _parse_period(amount: str, period: str) -> int:
             f"found the unit `m`, which could be `min` (a minute) or `month`; write {amount}/{multiple_text}min "
             f"or {amount}/{multiple_text}month"
         )
-    if word in CALENDAR_PERIODS:
-        raise ValueError(
-            f"found the unit `{word}`: a rate needs a period of fixed length ({', '.join(PERIODS_NS)}), and a {word} "
-            f"has none; an allowance per calendar {word} is `quota` with `anchor: calendar`, which is not built yet in "
-            "this version"
-        )
-    if word not in PERIODS_NS:
+    if word not in QUOTA_PERIODS_NS:
         raise ValueError(f"found the unit {shown(word)}, {_nearest_period(word)}")
     multiple = parse_count(multiple_text) if multiple_text else 1
     if multiple == 0:
         raise ValueError(f"found the period {shown(period)}, which has no length; write at least 1{word}")
-    if multiple * PERIODS_NS[word] > PERIOD_NS_MAX:
-        raise ValueError(f"found the period {shown(period)}, the longest is {PERIOD_NS_MAX // PERIODS_NS['day']}day")
-    return multiple * PERIODS_NS[word]
+    return multiple, word
 
 
 def _nearest_period(word: str) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from apportion.core.key import decode_key
-from apportion.core.limit import Limit, RateLimit
-from apportion.core.tenancy import REFUSE, ByKey
+from apportion.core.limit import Limit, PeriodLimit, RateLimit
+from apportion.core.tenancy import REFUSE, ByKey, Homes
 from apportion.core.threshold import share_units, with_slack
 
 REQUESTS = "requests"
@@ -87,7 +87,7 @@ class Rule:
     of a key, with the limit's burst; `edges_max` is that of the rule's domain. `shadow`: counted as if enforced, but it
     refuses nobody. `counts`: the measure of a request that its costs are in. `plan`: the one that the limit is of,
     and what an operator laid over it (`overrides.py`); where `by_key` is set, the limit is of none yet and refuses
-    everything: `for_key` gives the rule that counts.
+    everything: `for_key` gives the rule that counts. `homes`: where periods begin by the calendar of the tenant.
 
     What follows from these, worked out once as every request asks for it. `divided`: the quotas of this rule are
     divided over edges; all others are decided in the region's store. `planned`: a leader divides them, as grants of
@@ -115,6 +115,7 @@ class Rule:
     counts: str = REQUESTS
     plan: str = ""
     by_key: ByKey | None = field(default=None, compare=False, repr=False)
+    homes: Homes | None = field(default=None, compare=False, repr=False)
     divided: bool = field(init=False, compare=False, repr=False)
     planned: bool = field(init=False, compare=False, repr=False)
     local: bool = field(init=False, compare=False, repr=False)
@@ -131,18 +132,20 @@ class Rule:
         return divisible and self.enforce is not Enforce.REGION
 
     def for_key(self, key: Sequence[str | None]) -> Rule:
-        """The rule that counts for a quota with these values of the key: this one, or as it is on the tenant's plan.
+        """The rule that counts for a quota with these values of the key: this one, or as it is on the tenant's plan and
+        by the tenant's calendar.
 
         None is a value that is not known because it is longer than VALUE_LITERAL_MAX (`key.py`).
         """
-        return self if self.by_key is None else self.by_key.rule(key)
+        found = self if self.by_key is None else self.by_key.rule(key)
+        return found if found.homes is None else found.homes.rule(found, key)
 
     def for_encoded_key(self, key: bytes) -> Rule | None:
         """`for_key` of an encoded key; None when it is no key of this rule."""
-        if self.by_key is None:
+        if self.by_key is None and self.homes is None:
             return self
         values = decode_key(key)
-        return self.by_key.rule(values) if values is not None and len(values) == len(self.key) else None
+        return self.for_key(values) if values is not None and len(values) == len(self.key) else None
 
     @property
     def on_plans(self) -> tuple[Rule, ...]:
@@ -158,6 +161,11 @@ class Rule:
     def dimensions(self) -> frozenset[str]:
         """The dimension names of `match`."""
         return frozenset(name for name, _ in self.match)
+
+    @property
+    def by_tenant(self) -> bool:
+        """Whether periods begin by the calendar of the tenant."""
+        return isinstance(self.limit, PeriodLimit) and (self.limit.zone_from_tenant or self.limit.month_from_tenant)
 
     @property
     def local_limit(self) -> Limit:

@@ -39,10 +39,11 @@ _RULE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What the file's `defaults` say, for rules without a value of their own."""
+    """What the file says for rules without a value of their own: its `defaults`, and its zone."""
 
     deadline_ns: int = DEADLINE_NS_DEFAULT
     cost: Costs = field(default_factory=Costs)
+    time_zone: str = "UTC"
 
 
 def read_rule(rule: Section, domain: str, defaults: Defaults) -> Rule | None:
@@ -52,7 +53,7 @@ def read_rule(rule: Section, domain: str, defaults: Defaults) -> Rule | None:
     match = read_match(rule)
     key = read_key(rule, match)
     enforce = _read_enforce(rule)
-    limit = read_limit(rule, enforce)
+    limit = read_limit(rule, enforce, zone=defaults.time_zone)
     when_unavailable = _read_when_unavailable(rule, enforce)
     deadline_ns = read_deadline(rule)
     cost_default, cost_max = read_costs(rule, limit, defaults.cost)

@@ -9,6 +9,7 @@ from apportion.core.limit import EPOCH_NS, Limit, RateLimit, Unlimited, burst_ma
 from apportion.core.quantities import NUMBER_MAX, parse_rate, period_text, shown
 from apportion.core.rule import Enforce
 from apportion.core.rule_fields import Section
+from apportion.core.rule_quota import CALENDAR_FIELDS, read_quota
 from apportion.core.rules_vocabulary import COST, LIMIT, LIMIT_LATER, NONE_ZERO_UNLIMITED
 
 COST_DEFAULT = 1
@@ -29,8 +30,10 @@ def is_unlimited(rule: Section) -> bool:
     return isinstance(limit, MappingNode) and any(key.text == "unlimited" for key, _ in limit.entries)
 
 
-def read_limit(rule: Section, enforce: Enforce | None, field: str = "limit") -> Limit | None:
-    """The `limit` of a rule, or another field that says one, or None when it was reported."""
+def read_limit(rule: Section, enforce: Enforce | None, field: str = "limit", zone: str = "UTC") -> Limit | None:
+    """The `limit` of a rule, or another field that says one, or None when it was reported. `zone`: that of calendar
+    periods that say none of their own.
+    """
     node = rule.node(field)
     if node is None or (isinstance(node, Scalar) and node.nothing):
         rule.refuse(field, f"missing; {NONE_ZERO_UNLIMITED}")
@@ -49,6 +52,11 @@ def read_limit(rule: Section, enforce: Enforce | None, field: str = "limit") -> 
         return None
     if limit.has("unlimited"):
         return _read_unlimited(limit)
+    if limit.has("quota"):
+        return read_quota(limit, enforce, zone)
+    for other in ("anchor", *CALENDAR_FIELDS, "audit_periods"):
+        if limit.has(other):
+            limit.refuse(other, "belongs to `quota`: a rate has no period that begins")
     if not limit.has("rate"):
         if len(rule.problems) == before:
             limit.refuse(None, f"has no `rate`; {NONE_ZERO_UNLIMITED}")
@@ -61,7 +69,7 @@ def read_limit(rule: Section, enforce: Enforce | None, field: str = "limit") -> 
 
 
 def _read_unlimited(limit: Section) -> Unlimited | None:
-    for other in ("rate", "burst"):
+    for other in ("rate", "burst", "quota"):
         if limit.has(other):
             limit.refuse("unlimited", f"contradicts `{other}`; {NONE_ZERO_UNLIMITED}")
             return None
@@ -119,18 +127,20 @@ def read_costs(rule: Section, limit: Limit | None, usual: Costs) -> tuple[int, i
         if own.most is not None:
             rule.refuse("cost", "`max` contradicts `unlimited`: an unlimited rule refuses no cost; leave it out")
         return cost_default, None
-    if own.most is not None and own.most > limit.burst:
+    of_rate = isinstance(limit, RateLimit)
+    word, field = ("burst", "limit.burst") if of_rate else ("allowance", "limit.quota")
+    if own.most is not None and own.most > limit.largest:
         rule.refuse(
             "cost",
-            f"`cost.max` {own.most} is above the burst {limit.burst}, and no cost above it can ever be admitted; "
-            "lower the one or raise `limit.burst`",
+            f"`cost.max` {own.most} is above the {word} {limit.largest}, and no cost above it can ever be admitted; "
+            f"lower the one or raise `{field}`",
         )
         return cost_default, own.most
-    cost_max = own.most or min(limit.burst, usual.most or limit.burst)
+    cost_max = own.most or min(limit.largest, usual.most or limit.largest)
     # A rate of 0 refuses every cost, which is what it is for.
     if cost_default > cost_max and limit.units > 0:
         given = "" if own.default else ", from `defaults`," if usual.default else ", the usual one,"
-        bound = "" if own.most else ", the burst," if cost_max == limit.burst else ", from `defaults`,"
+        bound = "" if own.most else f", the {word}," if cost_max == limit.largest else ", from `defaults`,"
         rule.refuse(
             "cost",
             f"`cost.default` {cost_default}{given} is above `cost.max` {cost_max}{bound} so no request could pass",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from apportion.core.document import Node, Problem, Scalar, kind_of
+from apportion.core.limit import PeriodLimit
 from apportion.core.quantities import DURATIONS_NS, duration_text, parse_duration, shown
 from apportion.core.rule import Enforce, Fallback, Rule, Stage
 from apportion.core.rule_fields import Section
@@ -71,6 +72,20 @@ def _read_stage(item: Node, former: Stage | None, last: bool, enforce: Enforce |
     return Stage(fallback, duration_ns)
 
 
+def share_of_quota(rules: Iterable[Rule]) -> list[Problem]:
+    """The rules with a quota whose stages spend a share: an allowance of a period has none a second."""
+    shares = (Fallback.KEEP_SHARE, Fallback.FAIR_SHARE)
+    return [
+        Problem(
+            rule.place,
+            f"`{found.value}` is for rates: an allowance of a period has no share a second; write `allow` or `deny`",
+        )
+        for rule in rules
+        if isinstance(rule.limit, PeriodLimit)
+        and (found := next((stage.fallback for stage in rule.when_unavailable if stage.fallback in shares), None))
+    ]
+
+
 def missing_edges_max(rules: Iterable[Rule], edges_max: int | None) -> list[Problem]:
     """The rules of a domain whose stages need `edges_max`, where nobody says it."""
     if edges_max is not None:
@@ -85,4 +100,5 @@ def missing_edges_max(rules: Iterable[Rule], edges_max: int | None) -> list[Prob
         for rule in rules
         if (found := next((stage.fallback for stage in rule.when_unavailable if stage.fallback in shares), None))
         and rule.enforce is not Enforce.EDGE_REGION
+        and not isinstance(rule.limit, PeriodLimit)
     ]

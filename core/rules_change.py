@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from apportion.core.limit import RateLimit, Unlimited
+from apportion.core.limit import Unlimited
 from apportion.core.rule import Domain, Rule, RuleSet
 from apportion.core.tenancy import ByKey
 
@@ -102,7 +102,7 @@ def waits(old: Rule, new: Rule) -> bool:
 
 
 def _admits_nothing(rule: Rule) -> bool:
-    return isinstance(rule.limit, RateLimit) and rule.limit.units == 0
+    return not isinstance(rule.limit, Unlimited) and rule.limit.units == 0
 
 
 def _limit_is_gone(old: Rule, new: Rule) -> bool:

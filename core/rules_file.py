@@ -6,18 +6,18 @@ Takes texts, never paths: who reads the disk, or gets the texts over the wire, i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 
 from apportion.core.candidates import is_candidate, read_candidate
 from apportion.core.document import MappingNode, Node, Problem, kind_of, read_document
 from apportion.core.errors import InputError, RulesError
-from apportion.core.limit import RateLimit
+from apportion.core.limit import PeriodLimit, RateLimit
 from apportion.core.match import SHAPES_MAX, Shape, entries
 from apportion.core.overrides import TEXT as OVERRIDES
 from apportion.core.overrides import decode, overlaid
-from apportion.core.plan_rules import from_plan, made_one, read_for_plans
+from apportion.core.plan_rules import from_plan, made_one, missing_tenants, read_for_plans
 from apportion.core.quantities import NUMBER_MAX, period_text, shown
 from apportion.core.rule import Domain, Place, Rule, RuleSet
 from apportion.core.rule_edge import finish_rules
@@ -25,7 +25,7 @@ from apportion.core.rule_entry import DEADLINE_NS_DEFAULT, Defaults, read_deadli
 from apportion.core.rule_fields import Section
 from apportion.core.rule_limit import Costs, read_cost
 from apportion.core.rule_match import name_problem
-from apportion.core.rule_stages import missing_edges_max
+from apportion.core.rule_stages import missing_edges_max, share_of_quota
 from apportion.core.rules_vocabulary import DEFAULTS, RULE, RULE_LATER, TOP, TOP_LATER
 from apportion.core.tenancy import REFUSE
 from apportion.core.tenancy_file import TABLE, TenancyDraft
@@ -105,6 +105,8 @@ def _parse_files(texts: Sequence[tuple[str, str]]) -> RuleSet:
         problems += sorted(found, key=lambda problem: problem.place.line)
     for draft in drafts.values():
         problems += missing_edges_max(draft.rules, draft.edges_max[0] if draft.edges_max else None)
+        problems += share_of_quota(draft.rules)
+        problems += missing_tenants(draft.rules, bool(draft.tenancy.tenants) or draft.tenancy.wrong)
         draft.rules = finish_rules(draft.rules, draft.edges_max[0] if draft.edges_max else None, problems)
         problems += _find_duplicates(draft)
     if problems:
@@ -155,13 +157,13 @@ def _read_file(
         return
     top = Section(file, "", root, TOP, TOP_LATER, problems)
     _check_version(top)
-    _check_time_zone(top)
+    zone = _read_time_zone(top)
     domain = _read_domain(top)
     # A file whose domain cannot be read is still read to its end, for the sake of the report.
     draft = drafts.setdefault(domain, _Draft()) if domain else _Draft()
     _read_edges_max(top, draft)
     draft.tenancy.read(top, tables)
-    defaults = _read_defaults(top)
+    defaults = replace(_read_defaults(top), time_zone=zone)
     items = top.items("rules", "a list of rules", RULES_MAX)
     if not top.has("rules"):
         top.refuse("rules", "missing; a rules file has a list of rules")
@@ -262,11 +264,13 @@ def _read_edges_max(top: Section, draft: _Draft) -> None:
         )
 
 
-def _check_time_zone(top: Section) -> None:
-    """No limit of this version follows a calendar, so the zone only has to be one."""
+def _read_time_zone(top: Section) -> str:
+    """The zone of calendar periods that say none of their own."""
     zone = top.text("time_zone", "a time zone such as UTC or Europe/Berlin")
     if zone is not None and (wrong := zone_problem(zone)):
         top.refuse("time_zone", wrong)
+        return "UTC"
+    return zone or "UTC"
 
 
 def _read_defaults(top: Section) -> Defaults:
@@ -290,18 +294,18 @@ def _find_duplicates(draft: _Draft) -> list[Problem]:
     counted: set[str] = set()  # a rule is the same entry of the matcher on every plan
     for rule in sorted(draft.rules, key=lambda rule: (rule.place.file, rule.place.line)):
         names = tuple(name for name, _ in rule.match)
-        period_ns = rule.limit.period_ns if isinstance(rule.limit, RateLimit) else None
+        period = _period_text(rule)
         firsts = []
         for shape, texts in entries(rule):
             total += rule.name not in counted
             shapes.setdefault(names, set()).add(shape)
             if rule.shadow or rule.unlisted:  # it tries another limit on the same requests; it has none
                 continue
-            first = seen.setdefault((names, shape, texts, frozenset(rule.key), period_ns, rule.counts, rule.plan), rule)
+            first = seen.setdefault((names, shape, texts, frozenset(rule.key), period, rule.counts, rule.plan), rule)
             if first is not rule and first not in firsts:
                 firsts.append(first)
         counted.add(rule.name)
-        problems += [Problem(rule.place, _duplicate_text(first, period_ns)) for first in firsts]
+        problems += [Problem(rule.place, _duplicate_text(first, period)) for first in firsts]
         if total > ENTRIES_MAX:
             problems.append(
                 Problem(rule.place, f"with this rule the domain has more than {ENTRIES_MAX} combinations of values")
@@ -313,8 +317,15 @@ def _find_duplicates(draft: _Draft) -> list[Problem]:
     return problems
 
 
-def _duplicate_text(first: Rule, period_ns: int | None) -> str:
-    kind = "no limit" if period_ns is None else f"a rate per {period_text(period_ns)}"
+def _period_text(rule: Rule) -> str:
+    """What a rule limits in which period, for people and to compare."""
+    limit = rule.limit
+    if isinstance(limit, RateLimit):
+        return f"a rate per {period_text(limit.period_ns)}"
+    return f"a {limit.anchor.value} quota per {limit.period_text}" if isinstance(limit, PeriodLimit) else "no limit"
+
+
+def _duplicate_text(first: Rule, kind: str) -> str:
     return (
         f"duplicate of the rule {shown(first.name)} at {first.place}: both apply to the same requests, with the same "
         f"key and {kind}, of {first.counts}; keep one, or give them different matches, keys, periods or counts"

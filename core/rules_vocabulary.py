@@ -43,8 +43,19 @@ RULE_LATER = (
     "priority",
 )
 
-LIMIT = ("rate", "burst", "unlimited", "from_plan")
-LIMIT_LATER = ("allowance", "quota", "anchor", "time_zone", "week_starts_on", "month_starts_on")
+LIMIT = (
+    "rate",
+    "burst",
+    "quota",
+    "anchor",
+    "time_zone",
+    "week_starts_on",
+    "month_starts_on",
+    "audit_periods",
+    "unlimited",
+    "from_plan",
+)
+LIMIT_LATER = ("allowance",)
 
 COST = ("default", "max")
 
@@ -73,6 +84,11 @@ HOW_TO_CHOOSE_WHEN_UNAVAILABLE = (
     "missing, and there is no default because choosing it is the design: what happens while the region cannot be "
     "reached? protecting something fragile usually ends in deny, a courtesy usually in allow; before that, stages "
     "may spend a share, such as [keep_share for 30s, fair_share for 5m, deny]"
+)
+HOW_TO_CHOOSE_ANCHOR = (
+    "missing, and there is no default because choosing it is the design: when does the period begin? what the pricing "
+    'page says decides: `calendar` is "per day" (for everybody at midnight), `first_use` "per rolling 24 hours" '
+    '(24 hours from the subject\'s first call), `rolling` "in any 24 hours" (never more in any window)'
 )
 NONE_ZERO_UNLIMITED = (
     "none, zero and unlimited are three different things: {rate: 100/s} allows so much, {rate: 0/s} refuses "

@@ -7,8 +7,10 @@ the one that counts, wherever a quota is made: engine, edge, region, allocator. 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from apportion.core.limit import PeriodLimit
 
 if TYPE_CHECKING:
     from apportion.core.rule import Rule
@@ -40,6 +42,32 @@ class Tenancy:
         """The plan of a tenant; None is one whose name is not known, because it is longer than any listed one."""
         found = self.tenants.get(tenant) if tenant is not None else None
         return found.plan if found is not None else self.unlisted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Homes:
+    """Where tenants live, for rules whose periods begin by the tenant's own calendar. `at`: where the tenant stands in
+    the rule's key.
+    """
+
+    tenancy: Tenancy
+    at: int
+    _made: dict[tuple[int, str, int], tuple[Rule, Rule]] = field(default_factory=dict, repr=False)
+
+    def rule(self, rule: Rule, key: Sequence[str | None]) -> Rule:
+        """`rule` by the calendar of the key's tenant; the same object each time."""
+        limit, name = rule.limit, key[self.at]
+        tenant = self.tenancy.tenants.get(name) if name is not None else None
+        if tenant is None or not isinstance(limit, PeriodLimit):
+            return rule
+        zone = tenant.time_zone if limit.zone_from_tenant else None
+        day = tenant.month_starts_on if limit.month_from_tenant else None
+        home = (id(rule), zone or limit.zone, day or limit.month_starts_on)
+        if home not in self._made:
+            # `rule` is kept with it, so that its id is nobody else's.
+            at_home = replace(limit, zone=home[1], month_starts_on=home[2])
+            self._made[home] = (rule, rule if at_home == limit else replace(rule, limit=at_home))
+        return self._made[home][1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

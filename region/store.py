@@ -9,31 +9,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from apportion.core.limit import RateLimit
+from apportion.core.limit import Finite, PeriodLimit
 from apportion.core.messages import Register
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One member of a request: `cost` units of the quota filed under `store_key`, against `limit`.
+    """One member of a request: `cost` units of the quota filed under `store_key`, against `limit`. A period limit is
+    counted under a key of its own for each calendar period, which the store makes from this one (`encode_period`).
 
     `direct_epoch`: for a divided quota that is lent directly, the epoch it must fall in; its label counter is then
     held to Q_k = limit.units_in_epoch(k) as well. None for an undivided quota.
     """
 
     store_key: bytes
-    limit: RateLimit
+    limit: Finite
     cost: int
     direct_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Charges:
-    """`count` requests that are alike, each of which needs all members or none. `peek`: look, charge nothing."""
+    """`count` requests that are alike, each of which needs all members or none. `peek`: look, charge nothing.
+
+    `lent_over`, unless 0: one unit a request is lent of a single period quota, at most ceil(what is left / lent_over)
+    of them. It is charged, but not rolled up: the borrower reports what it spends.
+    """
 
     count: int
     members: tuple[Charge, ...]
     peek: bool = False
+    lent_over: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +71,62 @@ class Charged:
 
 
 @dataclass(slots=True)
+class ChargedPeriod:
+    """State of one member with a period limit, after the admitted requests of its group were charged.
+
+    `fits` as in `Charged`. `used` of the allowance in the period from `start_ns` (of a rolling window: in the window;
+    of a first use that has not been: 0, and now). `wait_ns` until one more request's cost fits: 0 now, None never.
+    `reset_ns` until the allowance is whole. `epoch`: label of the store time used.
+    """
+
+    fits: bool
+    used: int
+    start_ns: int
+    wait_ns: int | None
+    reset_ns: int
+    epoch: int
+
+
+@dataclass(slots=True)
 class ChargesAnswer:
     """`admitted` of `count` requests passed, the first ones."""
 
     admitted: int
-    members: tuple[Charged, ...]
+    members: tuple[Charged | ChargedPeriod, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBack:
+    """Units lent of the period of a quota that began at `start_ns`, and not used."""
+
+    store_key: bytes
+    limit: PeriodLimit
+    start_ns: int
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedPeriod:
+    """A period that has ended, of a limit with `audit_periods`. `used` of its `allowance`; lent units count as used."""
+
+    store_key: bytes
+    start_ns: int
+    end_ns: int
+    used: int
+    allowance: int
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What a store has counted since it was opened: buckets at hand now, buckets created, and requests that it refused
-    because there was no room for a further bucket.
+    """What a store has counted since it was opened: buckets and period counters at hand now, how many were created,
+    requests that it refused because there was no room for a further one, and period counters whose lifetime was found
+    missing, and mended.
     """
 
     at_hand: int
     created: int
     refused_full: int
+    lifetimes_missing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +190,14 @@ class Store(Protocol):
 
     async def rolled_up(self, first_epoch: int) -> tuple[RollupRow, ...]:
         """Rows of labels >= `first_epoch`, one per quota and label; complete but for what no edge has reported."""
+
+    async def give_back(self, source: int, number: int, rows: tuple[GivenBack, ...]) -> bool:
+        """Take back units lent, unless return `number` of incarnation `source` was taken before; durable when it
+        returns. False = was. A row of a period that is not kept any more changes nothing.
+        """
+
+    def take_closed(self) -> tuple[ClosedPeriod, ...]:
+        """Periods that were closed since the last call, each told once, soon after its end; never waits."""
 
     async def rules_version(self, digest: str) -> int:
         """Version number of the rules with this digest: that of the current ones, or one more if they differ from

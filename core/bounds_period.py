@@ -1,0 +1,122 @@
+"""By how much a quota of a period can be exceeded, and who resets when, as sentences for a design review. Pure."""
+
+from __future__ import annotations
+
+from apportion.core.bounds_stages import stages_text
+from apportion.core.limit import EPOCH_NS, PeriodAnchor, PeriodLimit
+from apportion.core.periods import HOUR_S, Unit
+from apportion.core.quantities import duration_text
+from apportion.core.rule import Enforce, Fallback, Rule, WrongCosts
+from apportion.core.rule_quota import WEEKDAYS
+
+LONG_NS = HOUR_S * EPOCH_NS
+"""A quota of at least this length is worth a store that keeps it."""
+
+
+def needs_keeping(rule: Rule) -> bool:
+    """Whether the rule may not be counted in a store that keeps nothing: a restart would be worth a whole allowance."""
+    limit = rule.limit
+    return (
+        isinstance(limit, PeriodLimit)
+        and limit.units > 0
+        and limit.length_ns >= LONG_NS
+        and rule.wrong_costs is not WrongCosts.NOISE
+    )
+
+
+def period_units(rule: Rule, limit: PeriodLimit, forgets: bool) -> int | None:
+    """The most that one period can be over; None: no bound. `forgets`: the store keeps nothing over a restart."""
+    if any(stage.fallback is Fallback.ALLOW for stage in rule.when_unavailable):
+        return None
+    return limit.units if forgets else 0
+
+
+def period_sentences(rule: Rule, limit: PeriodLimit, forgets: bool | None) -> list[str]:
+    """The bound of one period, what a reset admits, who resets when, how it crosses, what fails. `forgets` None: the
+    store is not known.
+    """
+    return [
+        _by_period(rule, limit),
+        _around_reset(limit),
+        resets_sentence(limit, rule.key),
+        _crossing(rule),
+        _unavailable(rule),
+        _store(limit, forgets),
+    ]
+
+
+def _by_period(rule: Rule, limit: PeriodLimit) -> str:
+    what = "In any window" if limit.anchor is PeriodAnchor.ROLLING else "In a period"
+    if period_units(rule, limit, forgets=False) is None:
+        return (
+            f"{what}: no bound while the region is unavailable, since `when_unavailable` has `allow`; else over by 0."
+        )
+    return f"{what}: over by at most 0, whatever fails."
+
+
+def _around_reset(limit: PeriodLimit) -> str:
+    if limit.anchor is PeriodAnchor.ROLLING:
+        return "There is no reset: what was used leaves the window as it ages."
+    return (
+        f"Around a reset: up to {2 * limit.units}, two allowances, one just before it and one just after, which no "
+        f"period counts twice; `anchor: rolling` never admits more than {limit.units} in any {limit.period_text}."
+    )
+
+
+def resets_sentence(limit: PeriodLimit, key: tuple[str, ...]) -> str:
+    """Which subjects reset together, and when."""
+    match limit.anchor:
+        case PeriodAnchor.FIRST_USE:
+            return f"{_subjects(key)} resets by itself, a {limit.period_text} after its first call."
+        case PeriodAnchor.ROLLING:
+            return f"{_subjects(key)} has a window of its own."
+    where = f"in {limit.zone}" if not limit.zone_from_tenant else "of its tenant's zone"
+    together = (
+        "All subjects reset together"
+        if not limit.zone_from_tenant and not limit.month_from_tenant
+        else ("The subjects of one tenant, and of all tenants with the same calendar, reset together")
+    )
+    return f"{together}, {_when(limit)} {where}."
+
+
+def _subjects(key: tuple[str, ...]) -> str:
+    return f"Each {' and '.join(key)}" if key else "The one count for all"
+
+
+def _when(limit: PeriodLimit) -> str:
+    every = limit.period_text
+    match limit.unit:
+        case Unit.WEEK:
+            return f"each {WEEKDAYS[limit.week_starts_on]} at 00:00"
+        case Unit.MONTH | Unit.YEAR:
+            day = "the tenant's day" if limit.month_from_tenant else f"day {limit.month_starts_on}"
+            return f"on {day} of each {every} (its last day, where it has none so late) at 00:00"
+        case Unit.DAY:
+            return "each day at 00:00"
+    return f"at each whole {every}"
+
+
+def _crossing(rule: Rule) -> str:
+    if rule.enforce is Enforce.LEASE:
+        return (
+            "Lent in chunks of at most five seconds of an edge's demand, never more than its part of half of what is "
+            "left: most requests do not cross. An edge that is killed keeps its open chunk, which stays charged."
+        )
+    return "Crosses on every request, batched, but those of which the region has said that they must wait for a reset."
+
+
+def _unavailable(rule: Rule) -> str:
+    waits = duration_text(rule.deadline_ns)
+    allow = "`allow` has no bound: each edge that is cut off lets everything pass."
+    adds = allow if any(stage.fallback is Fallback.ALLOW for stage in rule.when_unavailable) else "It adds 0."
+    return (
+        f"While the region is unavailable, or has not answered within {waits}: {stages_text(rule.when_unavailable)}. "
+        f"{adds}"
+    )
+
+
+def _store(limit: PeriodLimit, forgets: bool | None) -> str:
+    memory = f"on memory: {limit.units} (one allowance) for each restart of the region"
+    sqlite = "on sqlite: 0, an acknowledged decision is on disk"
+    chosen = {True: (memory,), False: (sqlite,), None: (sqlite, memory)}[forgets]
+    return f"The store adds, {'; '.join(chosen)}."
