@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from apportion.core.limit import RateLimit
+from apportion.core.limit import Finite, Unlimited
 from apportion.core.rule import Rule
 
 
@@ -90,10 +90,11 @@ class Decision:
         return verdict.rule.name if verdict else None
 
     @property
-    def limit(self) -> RateLimit | None:
-        """Limit of the deciding rule."""
+    def limit(self) -> Finite | None:
+        """Limit of the deciding rule: a `RateLimit`, or a `PeriodLimit` for an allowance per period."""
         verdict = self.deciding
-        return verdict.rule.limit if verdict and isinstance(verdict.rule.limit, RateLimit) else None
+        limit = verdict.rule.limit if verdict else None
+        return None if isinstance(limit, Unlimited) else limit
 
     @property
     def remaining(self) -> int | None:
@@ -157,9 +158,9 @@ def _fraction_left(verdict: Verdict) -> float:
     that does.
     """
     limit = verdict.rule.limit
-    if verdict.remaining is None or not isinstance(limit, RateLimit):
+    if verdict.remaining is None or isinstance(limit, Unlimited):
         return float("inf")
-    return verdict.remaining / max(limit.burst, 1)
+    return verdict.remaining / max(limit.largest, 1)
 
 
 def _wait(verdict: Verdict) -> float:

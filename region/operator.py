@@ -17,7 +17,7 @@ import structlog
 from apportion.core.errors import InputError, StoreError
 from apportion.core.key import VALUE_LITERAL_MAX
 from apportion.core.last_good import Texts
-from apportion.core.limit import Unlimited
+from apportion.core.limit import PeriodLimit, Unlimited
 from apportion.core.messages import Rules
 from apportion.core.overrides import ALL_RULES, OVERRIDES_MAX, TEXT, Override, Target, coverage, decode, encode
 from apportion.core.rule import Rule, RuleSet
@@ -29,6 +29,11 @@ log = structlog.get_logger("apportion.region")
 
 LASTING_NS_MAX = 31 * 86_400 * 1_000_000_000
 TOO_LONG = "--for is at most 31d: an override is for a while; write what is to stay into the rules file"
+
+NO_RATE = (
+    "has a quota, and a rate cannot lower an allowance: --rate 0/s blocks it, --shadow has it refuse nobody; for a "
+    "smaller allowance change the rules"
+)
 
 WORDS_MAX = 500
 """Characters of `why` and of `who`: they go to every edge."""
@@ -170,6 +175,8 @@ def checked(ruleset: RuleSet, wanted: Override, now_ns: int) -> Override:
             raise InputError(f"rule {rule.name!r} has no {name!r} in its key: it counts by {_listed(rule.key)}")
     if wanted.rate is not None and wanted.rate.units and all(_is_unlimited(each) for each in rule.on_plans):
         raise InputError(f"rule {rule.name!r} is unlimited: it counts nothing, so only --rate 0/s can be laid over it")
+    if wanted.rate is not None and wanted.rate.units and any(map(_has_allowance, rule.on_plans)):
+        raise InputError(f"rule {rule.name!r} {NO_RATE}")
     if wanted.shadow and rule.shadow:
         raise InputError(f"rule {rule.name!r} is a shadow already: it refuses nobody")
     return replace(wanted, domain=rule.domain)
@@ -200,6 +207,10 @@ def _named(ruleset: RuleSet, domain: str, name: str) -> list[Rule]:
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there is {_listed(known[:20])}"
     raise InputError(f"there is no rule {name!r}{f' in the domain {domain!r}' if domain else ''}; {hint}")
+
+
+def _has_allowance(rule: Rule) -> bool:
+    return isinstance(rule.limit, PeriodLimit)
 
 
 def _is_unlimited(rule: Rule) -> bool:

@@ -38,6 +38,7 @@ from apportion.region.events import (
     SwapRegister,
 )
 from apportion.region.operator import Operator
+from apportion.region.periods import closed_notes
 from apportion.region.store import Store
 from apportion.region.sums import LABELS_BACK, Sums
 from apportion.region.trouble import Trouble
@@ -243,12 +244,14 @@ class Region:
         return register
 
     async def _add_up(self) -> None:
-        """Each half second, compare what all edges and replicas admitted with what the limits entitle to; and let the
-        store tidy up.
+        """Each half second, compare what all edges and replicas admitted with what the limits entitle to; let the store
+        tidy up, and tell of periods that have ended.
         """
         while True:
             await asyncio.sleep(SUM_S)
             self.store.tidy()
+            for note in closed_notes(self.authority.versions.effective, self.store.take_closed()):
+                self._perform(note)
             label = self.authority.tick(self.store.now_ns()).epoch - LABELS_BACK
             first = max(self.sums.judged + 1, label - LABELS_MAX + 1)
             try:
