@@ -91,10 +91,9 @@ class Decision:
 
     @property
     def limit(self) -> Finite | None:
-        """Limit of the deciding rule: a `RateLimit`, or a `PeriodLimit` for an allowance per period."""
+        """Limit of the deciding rule."""
         verdict = self.deciding
-        limit = verdict.rule.limit if verdict else None
-        return None if isinstance(limit, Unlimited) else limit
+        return verdict.rule.limit if verdict and not isinstance(verdict.rule.limit, Unlimited) else None
 
     @property
     def remaining(self) -> int | None:

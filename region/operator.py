@@ -50,7 +50,7 @@ class Operator:
     def __init__(self, store: Store, files: Texts, ruleset: RuleSet, adopt: Adopt) -> None:
         self.laid: tuple[Override, ...] = ()
         self.files = files
-        self._ruleset = ruleset
+        self.ruleset = ruleset
         self._store = store
         self._adopt = adopt
         self._kept = ""
@@ -74,14 +74,14 @@ class Operator:
         for each in kept:
             if each not in self.laid:
                 log.info("override_ended", **_told(each))
-        self._covered = coverage(self._ruleset.domains, self.laid)
-        return await self._numbered(self.files, self._ruleset, self.laid)
+        self._covered = coverage(self.ruleset.domains, self.laid)
+        return await self._numbered(self.files, self.ruleset, self.laid)
 
     async def change_files(self, files: Texts, ruleset: RuleSet) -> int:
         """Let other rules files be in force; returns the version. StoreError: they are not."""
         async with self._changing:
             version = await self._put(files, ruleset, self.laid)
-            self.files, self._ruleset = files, ruleset
+            self.files, self.ruleset = files, ruleset
             return version
 
     async def lay(self, wanted: Override) -> tuple[Override, int]:
@@ -90,11 +90,11 @@ class Operator:
         InputError says what is wrong with it. StoreError: nobody knows whether it is in force after a restart.
         """
         async with self._changing:
-            override = checked(self._ruleset, wanted, self._store.now_ns())
+            override = checked(self.ruleset, wanted, self._store.now_ns())
             others = tuple(each for each in self.laid if each.target != override.target)
             if len(others) >= OVERRIDES_MAX:
                 raise InputError(f"there are {OVERRIDES_MAX} overrides, which is the most; clear some first")
-            version = await self._put(self.files, self._ruleset, (*others, override))
+            version = await self._put(self.files, self.ruleset, (*others, override))
             log.warning("override_laid", **_told(override))
             return override, version
 
@@ -107,7 +107,7 @@ class Operator:
             found = [each for each in self.laid if _is_meant(each, target)]
             if len(found) != 1:
                 raise InputError(_none_or_many(self.laid, target, found))
-            version = await self._put(self.files, self._ruleset, tuple(each for each in self.laid if each != found[0]))
+            version = await self._put(self.files, self.ruleset, tuple(each for each in self.laid if each != found[0]))
             cleared = {"cleared_by": target.who, **({"cleared_why": target.why} if target.why else {})}
             log.warning("override_cleared", **_told(found[0]), **cleared)
             return found[0], version
@@ -124,7 +124,7 @@ class Operator:
             ended = [each for each in self.laid if each.until_ns <= now_ns]
             self._not_before_ns = now_ns + RETRY_NS
             try:
-                await self._put(self.files, self._ruleset, tuple(each for each in self.laid if each not in ended))
+                await self._put(self.files, self.ruleset, tuple(each for each in self.laid if each not in ended))
             except StoreError as error:
                 log.error("store_failed", operation="keep_overrides", reason=str(error))
                 return

@@ -37,6 +37,7 @@ from apportion.region.events import (
     Swapped,
     SwapRegister,
 )
+from apportion.region.keeping import check_kept
 from apportion.region.operator import Operator
 from apportion.region.periods import closed_notes
 from apportion.region.store import Store
@@ -119,7 +120,10 @@ class Region:
         return self._authority
 
     async def start(self) -> None:
-        """Open the store and take up work. InputError and StoreError as `Store.open`."""
+        """Open the store and take up work. InputError and StoreError as `Store.open`; RulesError: what a rule counts
+        cannot be kept there.
+        """
+        check_kept(self.operator.ruleset, self.store)
         await self.store.open()
         register = await self._first_register()
         rules, ruleset = await self.operator.begin()
