@@ -238,8 +238,9 @@ class MemberAnswer:
 
     `outcome` is that of the first request of the group that was not admitted, ADMITTED if all were. `epoch` is the
     label charged. `remaining` whole units left; `wait_ns` until one more request of the group's cost can fit (0 now,
-    None never). `backlog` unit-ticks of the store's bucket, None where a pool decided. `store`: decided, and rolled
+    None never). `backlog` unit-ticks of the store's bucket, None where there is no bucket. `store`: decided, and rolled
     up, in the store; otherwise the units were borrowed from a pool and the edge reports what it spends of them.
+    `reset_ns` until the allowance of a period quota is whole, None for every other: no edge names a period by itself.
     """
 
     outcome: Outcome
@@ -248,6 +249,7 @@ class MemberAnswer:
     wait_ns: int | None
     backlog: int | None = None
     store: bool = True
+    reset_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -326,7 +326,7 @@ class Agent:
         charged, left_ns = after is not None and not ticket.peek, self.clock.left_ns(now_ns)
         for part, member in zip(ticket.crossing, group.members, strict=True):
             cost = part.application.cost
-            part.verdict = say.from_region(part, member, after, charged, left_ns)
+            part.verdict = say.from_region(part, member, after, charged, left_ns, now_ns)
             if charged and cost and not member.store:
                 self._reports.spend(part.held, member.epoch, cost)
         return self._settle(ticket, now_ns)

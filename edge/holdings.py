@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from apportion.core.epoch import EpochClock
 from apportion.core.key import encode_key
-from apportion.core.limit import RateLimit
+from apportion.core.limit import Finite
 from apportion.core.messages import Quota, QuotaName, Slices
 from apportion.core.request import Application
 from apportion.edge.holding import Holding, Ids
@@ -43,7 +43,7 @@ class Holdings:
         self._names: dict[int, Quota] = {}
         self._shadows = 0  # holdings of shadow rules, which take no room from others
 
-    def find(self, application: Application, limit: RateLimit, epoch: int) -> Holding | None:
+    def find(self, application: Application, limit: Finite, epoch: int) -> Holding | None:
         """The holding that `application` needs, with the slice of `epoch` begun; None when there is no room for it."""
         rule = application.rule
         key: Key = (rule.domain, rule.name, application.key)
@@ -170,11 +170,12 @@ class Holdings:
 
     def forget_idle(self, epoch: int, now_ns: int) -> None:
         """Forget what has not been used for IDLE_EPOCHS; costs as much as was used in the epochs that are judged."""
+        crowded = len(self._by_key) > HOLDINGS_MAX // 2
         while self._by_key:
             key, holding = next(iter(self._by_key.items()))
             if holding.looked_at > epoch - IDLE_EPOCHS:
                 break
-            if holding.idle(epoch, now_ns):
+            if holding.idle(epoch, now_ns, crowded):
                 del self._by_key[key]
                 self._by_quota.pop(holding.quota, None)
                 self._shadows -= holding.rule.shadow

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from apportion.core.decision import Decision, Reason, Verdict, never
 from apportion.core.epoch import EpochClock
-from apportion.core.limit import RateLimit
+from apportion.core.limit import Unlimited
 from apportion.core.request import Application
 from apportion.edge import verdicts as say
 from apportion.edge.fallback import Fallbacks
@@ -37,11 +37,11 @@ class Requests:
         parts = []
         for application in applications:
             rule = application.rule
-            if isinstance(rule.limit, RateLimit):
+            if isinstance(rule.limit, Unlimited):
+                parts.append(Part(application, None))
+            else:
                 holding = self._holdings.find(application, rule.limit, epoch)
                 parts.append(Part(application, holding, crosses=True))
-            else:
-                parts.append(Part(application, None))
         return parts
 
     def reserve(self, parts: Sequence[Part], epoch: int, now_ns: int) -> None:
@@ -98,7 +98,7 @@ class Requests:
 
     def _check(self, application: Application, epoch: int, now_ns: int) -> Part:
         rule, cost = application.rule, application.cost
-        if not isinstance(rule.limit, RateLimit):
+        if isinstance(rule.limit, Unlimited):
             return Part(application, None)
         if rule.cost_max is not None and cost > rule.cost_max:
             return Part(application, None, say.refused(application, never(rule), None))

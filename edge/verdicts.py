@@ -77,20 +77,19 @@ def from_slice(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
     )
 
 
-def from_region(part: Part, member: MemberAnswer, after: int | None, charged: bool, left_ns: int) -> Verdict:
+def from_region(
+    part: Part, member: MemberAnswer, after: int | None, charged: bool, left_ns: int, now_ns: int
+) -> Verdict:
     """A rule that the region decided. `after`: how many like requests it admitted after this one, None: this one was
     not. `charged`: whether the request was, of which a part without cost has nothing. `left_ns` of the epoch are left.
     """
-    application, limit = part.application, part.held.limit
+    application = part.application
     allowed = after is not None or member.outcome is Outcome.ADMITTED
     charged = charged and application.cost > 0
-    reset = _drain_ns(limit, member.backlog) if member.backlog is not None else 0
+    reset = _reset_ns(part, member, now_ns)
     wait: int | None = 0
     if not allowed:
-        # A refusal is held here for a while (Holding.learn), so obeying a shorter advice would meet that.
-        wait = None
-        if member.wait_ns is not None:
-            wait = part.held.told_ns(max(member.wait_ns, HOLD_NS), application.cost, left_ns)
+        wait = None if member.wait_ns is None else _wait_ns(part, member, left_ns, now_ns)
         reset = max(reset, wait or 0)
     return Verdict(
         application.rule,
@@ -136,5 +135,22 @@ def unanswered(application: Application) -> Verdict:
     return refused(application, Reason.UNAVAILABLE, UNAVAILABLE_RETRY_NS)
 
 
-def _drain_ns(limit: RateLimit, backlog: int) -> int:
-    return -(-backlog // limit.units) * limit.tick_ns if limit.units else 0
+def _reset_ns(part: Part, member: MemberAnswer, now_ns: int) -> int:
+    """Nanoseconds until the allowance is whole, by the region's answer, which the holding has learned if it could."""
+    if member.reset_ns is not None:
+        allowance = part.held.allowance
+        known = allowance is not None and part.held.rule is part.application.rule
+        return allowance.reset_in_ns(now_ns) if allowance is not None and known else member.reset_ns
+    limit, backlog = part.held.limit, member.backlog
+    if backlog is None or not isinstance(limit, RateLimit) or not limit.units:
+        return 0
+    return -(-backlog // limit.units) * limit.tick_ns
+
+
+def _wait_ns(part: Part, member: MemberAnswer, left_ns: int, now_ns: int) -> int:
+    """What a caller is told whom the region refused, at least 1."""
+    wait = member.wait_ns or 0
+    if member.reset_ns is not None:
+        return max(_reset_ns(part, member, now_ns) if wait == member.reset_ns else wait, 1)
+    # A refusal is held here for a while (Holding.learn), so obeying a shorter advice would meet that.
+    return part.held.told_ns(max(wait, HOLD_NS), part.application.cost, left_ns)

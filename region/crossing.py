@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from apportion.core.bucket import retry_after_ns
 from apportion.core.budget import Budget
-from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.limit import EPOCH_NS, Finite, RateLimit
 from apportion.core.messages import Group, GroupAnswer, Member, MemberAnswer, Outcome
 from apportion.region.quotas import KnownQuota
-from apportion.region.store import Charge, Charged, Charges, ChargesAnswer
+from apportion.region.store import Charge, Charged, ChargedPeriod, Charges, ChargesAnswer
 
 QUARTER_NS = EPOCH_NS // 4
 """EXHAUSTED holds until the next quarter of the epoch: at most four fruitless crossings per quota, edge and epoch."""
@@ -46,7 +46,7 @@ class Route:
     pool: Budget | None = None
     direct_epoch: int | None = None
     outcome: Outcome | None = None
-    limit: RateLimit | None = None
+    limit: Finite | None = None
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ def answer(routed: Routed, from_store: ChargesAnswer | None, store_failed: bool)
 
 
 def _member(
-    route: Route, routed: Routed, admitted: int, charged: Iterator[Charged], store_failed: bool
+    route: Route, routed: Routed, admitted: int, charged: Iterator[Charged | ChargedPeriod], store_failed: bool
 ) -> MemberAnswer:
     at = routed.at
     if route.outcome is not None:
@@ -117,7 +117,7 @@ def _member(
     state = next(charged, None)
     if state is None:  # a member beside it has no answer, so the store was not asked
         return MemberAnswer(Outcome.NO_PLAN, at.epoch, 0, 0)
-    return _from_store(route, state, at)
+    return _of_period(route, state) if isinstance(state, ChargedPeriod) else _from_store(route, state, at)
 
 
 def _from_pool(route: Route, routed: Routed, admitted: int) -> MemberAnswer:
@@ -136,6 +136,7 @@ def _from_pool(route: Route, routed: Routed, admitted: int) -> MemberAnswer:
 def _from_store(route: Route, state: Charged, at: Instant) -> MemberAnswer:
     assert route.known is not None
     limit, cost = route.limit or route.known.limit, route.member.cost
+    assert isinstance(limit, RateLimit)
     if state.wrong_epoch:
         return MemberAnswer(Outcome.NO_PLAN, state.epoch, 0, 0)
     remaining = max(0, limit.burst * limit.period_ticks - state.backlog) // limit.period_ticks
@@ -148,6 +149,16 @@ def _from_store(route: Route, state: Charged, at: Instant) -> MemberAnswer:
         return MemberAnswer(Outcome.ADMITTED, state.epoch, remaining, wait, state.backlog)
     outcome = Outcome.IMPOSSIBLE if wait is None else Outcome.OVER_LIMIT
     return MemberAnswer(outcome, state.epoch, remaining, wait, state.backlog)
+
+
+def _of_period(route: Route, state: ChargedPeriod) -> MemberAnswer:
+    """What was used of an allowance, and when it resets: only the store's clock says in which period this was."""
+    assert route.known is not None
+    remaining = max(0, route.known.limit.units - state.used)
+    outcome = Outcome.ADMITTED
+    if not state.fits:
+        outcome = Outcome.IMPOSSIBLE if state.wait_ns is None else Outcome.OVER_LIMIT
+    return MemberAnswer(outcome, state.epoch, remaining, state.wait_ns, reset_ns=state.reset_ns)
 
 
 def _pool_costs(routes: tuple[Route, ...]) -> dict[int, tuple[Budget, int]]:
