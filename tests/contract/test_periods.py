@@ -7,7 +7,7 @@ import pytest
 from apportion.core.key import encode_period
 from apportion.core.limit import PeriodAnchor, PeriodLimit
 from apportion.core.periods import Unit
-from apportion.region.store import ChargedPeriod, Charges, GivenBack, RollupRow
+from apportion.region.store import Charge, ChargedPeriod, Charges, GivenBack, RollupRow
 from tests.contract.worlds import (
     ANCHOR,
     FAST,
@@ -16,7 +16,6 @@ from tests.contract.worlds import (
     SECOND,
     SLOW,
     WALL,
-    Charge,
     World,
     admitted,
     ask,
@@ -228,12 +227,10 @@ class TestLending:
     async def test_a_chunk_is_a_part_of_what_is_left_and_charged_at_once(self, world: World) -> None:
         """Of 10 units over 4: three, two, two, one, one, one. None is rolled up: the borrower tells what it spends."""
         async with world.store() as store:
-            chunks = []
-            for _ in range(7):
-                (answer,) = await store.consume((Charges(5, (Charge(b"k", CALENDAR, 1),), lent_over=4),), ANCHOR)
-                chunks.append(answer.admitted)
-            assert chunks == [3, 2, 2, 1, 1, 1, 0]
-            assert period(answer).fits is False
+            asked = (Charges(5, (Charge(b"k", CALENDAR, 1),), lent_over=4),) * 7
+            answers = await store.consume(asked, ANCHOR)
+            assert [answer.admitted for answer in answers] == [3, 2, 2, 1, 1, 1, 0]
+            assert [period(answer).fits for answer in answers] == [True] * 5 + [False] * 2
             assert await store.rolled_up(0) == ()
 
     async def test_no_more_than_asked(self, world: World) -> None:
