@@ -104,7 +104,8 @@ async def roll(world: World, limit: PeriodLimit, calls: int) -> None:
     await store.open()
     for _ in range(calls):
         store = await reopened(world, store, often=0.05)
-        world.clock.advance(random.choice((0, 1, random.randrange(limit.length_ns // 10), limit.length_ns)))
+        nearly = limit.length_ns - random.randrange(limit.length_ns // 100)
+        world.clock.advance(random.choice((0, 1, random.randrange(limit.length_ns // 10), nearly)))
         cost, now_ns = random.randint(1, limit.units), world.clock.wall
         answer = await ask(store, one(b"k", limit, cost, random.randint(1, 3)))
         hits.append((now_ns, answer.admitted * cost))
