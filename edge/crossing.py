@@ -7,9 +7,9 @@ One Acquire is in flight per edge; what arrives meanwhile goes with the next, wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from apportion.core.messages import Acquire, AcquireAnswer, Group, GroupAnswer, Member, MemberAnswer, Outcome
+from apportion.core.value import value
 from apportion.edge.holding import Holding
 from apportion.edge.holdings import declare
 from apportion.edge.part import Part
@@ -22,7 +22,7 @@ RETRY_NS = 20_000_000
 """A request told NO_PLAN asks again this often until its deadline."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class InFlight:
     """The crossing under way: its tickets by group, in the order asked."""
 

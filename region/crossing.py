@@ -14,6 +14,7 @@ from apportion.core.bucket import retry_after_ns
 from apportion.core.budget import Budget
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import Group, GroupAnswer, Member, MemberAnswer, Outcome
+from apportion.core.value import value
 from apportion.region.quotas import KnownQuota
 from apportion.region.store import Charge, Charged, Charges, ChargesAnswer
 
@@ -21,7 +22,7 @@ QUARTER_NS = EPOCH_NS // 4
 """EXHAUSTED holds until the next quarter of the epoch: at most four fruitless crossings per quota, edge and epoch."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Instant:
     """Store time of a decision: the epoch it falls in, and the nanoseconds that epoch still lasts."""
 
@@ -35,7 +36,7 @@ class Instant:
         return self.left_ns % QUARTER_NS or QUARTER_NS
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Route:
     """How one member is decided: by `pool` (this replica's part), by the store (`direct_epoch` set where the quota is
     lent directly), or not at all (`outcome` set). `limit`: of a bucket that fills slower now; None = the quota's own.

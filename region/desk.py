@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from apportion.core.messages import Acquire, AcquireAnswer, Lent, Register, Tick
+from apportion.core.value import value
 from apportion.region.crossing import Instant, Routed, answer, reserve, store_charges
 from apportion.region.events import Consume, Consumed
 from apportion.region.lending import Lending
@@ -30,7 +31,7 @@ class Totals:
     failed_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Crossing:
     """A crossing taken in; `routed` in the order of its groups."""
 
