@@ -130,6 +130,8 @@ class Agent:
             return Decision(True, ())
         if epoch is None:
             return say.unavailable(applications)
+        if not peek and (decision := self._requests.at_once(applications, epoch, now_ns)) is not None:
+            return decision
         enforced = tuple([each for each in applications if not each.rule.shadow])
         if len(enforced) == len(applications):
             return self._ask(applications, epoch, now_ns, peek)

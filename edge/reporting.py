@@ -109,6 +109,13 @@ class Reports:
             rows = self._demand[label] = {}
         rows[holding] = rows.get(holding, 0) + cost
 
+    def admit(self, epoch: int, holding: Holding, cost: int) -> None:
+        """Count demand that was served at once from what was held under its label."""
+        self.demand(epoch, holding, cost)
+        row = holding, epoch
+        spent = self._spent
+        spent[row] = spent.get(row, 0) + cost
+
     def refuse_above(self, epoch: int, holding: Holding, cost: int) -> None:
         """Count demand, counted as such already, that was refused above a threshold without asking the region."""
         assert self._open is not None

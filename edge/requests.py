@@ -6,6 +6,7 @@ All rules are checked before any is charged; a refused or peeked request charges
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from apportion.core.decision import Decision, Reason, Verdict, never
 from apportion.core.epoch import EpochClock
@@ -28,6 +29,40 @@ class Requests:
         self._reports = reports
         self._fallbacks = fallbacks
 
+    def at_once(self, applications: Sequence[Application], epoch: int, now_ns: int) -> Decision | None:
+        """Decide a request that all rules let pass by what is held here, as most are. None, and nothing has happened,
+        where it takes more than that: `check` then looks at every case.
+        """
+        if len(applications) == 1:  # asked by taking
+            holding = self._at_once(applications[0], epoch)
+            verdict = None if holding is None else self._draw(applications[0], holding, epoch, now_ns)
+            return None if verdict is None else Decision(True, (verdict,))
+        held = []
+        for application in applications:
+            holding = self._at_once(application, epoch)
+            if holding is None or not holding.can_take(application.cost, epoch, now_ns):
+                return None
+            held.append((application, holding))
+        verdicts = [self._draw(application, holding, epoch, now_ns) for application, holding in held]
+        return Decision(True, tuple([verdict for verdict in verdicts if verdict is not None]))
+
+    def _at_once(self, application: Application, epoch: int) -> Holding | None:
+        """What decides an application by itself where it has enough; None where more has to be looked at."""
+        if 0 < application.cost <= application.rule.cost_at_once:
+            return self._holdings.find(application, epoch)
+        return None
+
+    def _draw(self, application: Application, holding: Holding, epoch: int, now_ns: int) -> Verdict | None:
+        """Take what one rule needs from what is held here, commit it, and say so; None where it is not there."""
+        cost = application.cost
+        left = holding.draw(cost, epoch, now_ns)
+        if left < 0:
+            return None
+        self._reports.admit(epoch, holding, cost)
+        reset_ns = holding.reset_ns(self._clock.left_ns(now_ns), now_ns)
+        # By position: each request has one of these, and names would cost as much again as the verdict.
+        return Verdict(application.rule, application.key, cost, True, True, left, say.EDGE, 0, reset_ns, None, epoch)
+
     def check(self, applications: Sequence[Application], epoch: int, now_ns: int) -> list[Part]:
         """Check each rule by what is known here; a part without a verdict passes, or crosses."""
         return [self._check(application, epoch, now_ns) for application in applications]
@@ -38,7 +73,7 @@ class Requests:
         for application in applications:
             rule = application.rule
             if isinstance(rule.limit, RateLimit):
-                holding = self._holdings.find(application, rule.limit, epoch)
+                holding = self._holdings.find(application, epoch)
                 parts.append(Part(application, holding, crosses=True))
             else:
                 parts.append(Part(application, None))
@@ -87,7 +122,7 @@ class Requests:
             if verdict is None:
                 verdict = say.known(part, epoch, left_ns, now_ns)
             elif part.fallen:  # its share would have let it pass: nothing is spent of it
-                verdict = verdict._replace(charged=False, epoch=None)
+                verdict = replace(verdict, charged=False, epoch=None)
             verdicts.append(verdict)
         self._count_degraded(verdicts)
         return Decision(False, tuple(verdicts))
@@ -102,7 +137,7 @@ class Requests:
             return Part(application, None)
         if rule.cost_max is not None and cost > rule.cost_max:
             return Part(application, None, say.refused(application, never(rule), None))
-        holding = self._holdings.find(application, rule.limit, epoch)
+        holding = self._holdings.find(application, epoch)
         if holding is None:
             return Part(application, None, say.refused(application, Reason.KEYS_FULL, say.UNAVAILABLE_RETRY_NS))
         if rule.divided:

@@ -13,6 +13,11 @@ from apportion.core.request import Application
 from apportion.edge.holding import HOLD_NS
 from apportion.edge.part import Part
 
+EDGE, REGION = (
+    Scope.EDGE,
+    Scope.REGION,
+)  # read for each request, and reading a member of an enum takes as long as a call
+
 UNAVAILABLE_RETRY_NS = EPOCH_NS
 """What a caller is told to wait when nobody who may decide answered: edges try to reconnect at least twice
 meanwhile.
@@ -56,7 +61,7 @@ def known(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
         application.cost,
         allowed=True,
         remaining=holding.in_hand(epoch, now_ns) if divided else holding.region_remaining(now_ns),
-        scope=Scope.EDGE if divided else Scope.REGION,
+        scope=EDGE if divided else REGION,
         reset_after_ns=holding.reset_ns(left_ns, now_ns),
     )
 
@@ -71,7 +76,7 @@ def from_slice(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
         allowed=True,
         charged=taken is not None,
         remaining=part.held.in_hand(epoch, now_ns),
-        scope=Scope.EDGE,
+        scope=EDGE,
         reset_after_ns=part.held.reset_ns(left_ns, now_ns),
         epoch=taken.epoch if taken else None,
     )
@@ -99,7 +104,7 @@ def from_region(part: Part, member: MemberAnswer, after: int | None, charged: bo
         allowed,
         charged,
         remaining=member.remaining + (after or 0) * application.cost,
-        scope=Scope.REGION,
+        scope=REGION,
         retry_after_ns=wait,
         reset_after_ns=reset,
         reason=None if allowed else (Reason.IMPOSSIBLE if wait is None else Reason.OVER_LIMIT),
@@ -124,7 +129,7 @@ def degraded(application: Application, charged: bool, remaining: int | None, lef
         allowed=True,
         charged=charged,
         remaining=remaining,
-        scope=Scope.EDGE,
+        scope=EDGE,
         reset_after_ns=left_ns,
         epoch=epoch if charged else None,
         degraded=True,
