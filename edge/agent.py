@@ -30,7 +30,7 @@ from apportion.core.messages import (
 from apportion.core.request import Application
 from apportion.core.rule import RuleSet
 from apportion.edge import verdicts as say
-from apportion.edge.crossing import RETRY_NS, unanswered
+from apportion.edge.crossing import RETRY_NS, deal, unanswered
 from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled, Shadowed
 from apportion.edge.fallback import Fallbacks
 from apportion.edge.holding import Holding
@@ -146,7 +146,7 @@ class Agent:
         parts = self._requests.check(applications, epoch, now_ns)
         crosses = refused = False
         for part in parts:
-            if part.refused:
+            if part.verdict is not None and not part.verdict.allowed:
                 refused = True
             elif part.crosses:
                 crosses = True
@@ -159,7 +159,7 @@ class Agent:
             self._requests.reserve(parts, epoch, now_ns)
         if not crosses:
             return self._requests.admit(parts, peek, epoch, now_ns)
-        deadline = now_ns + min(part.application.rule.deadline_ns for part in parts if part.crosses)
+        deadline = now_ns + min([part.application.rule.deadline_ns for part in parts if part.crosses])
         ticket = Ticket(next(self._tickets), parts, peek, epoch, deadline)
         self._crossings.add(ticket)
         return ticket
@@ -172,8 +172,7 @@ class Agent:
             return say.unavailable(applications)
         parts = self._requests.unchecked(enforced, epoch)
         self._leave_unanswered(parts, peek, now_ns)
-        finish = self._requests.refuse if any(part.refused for part in parts) else self._requests.admit
-        return finish(parts, peek, epoch, now_ns)
+        return self._requests.finish(parts, peek, epoch, now_ns)
 
     # --- events
 
@@ -302,35 +301,43 @@ class Agent:
     # --- crossings
 
     def _answered(self, message: AcquireAnswer, now_ns: int) -> list[Command]:
-        sent_ns = self._crossings.sent_ns(message) or now_ns
+        flight = self._crossings.land(message)
+        if flight is None:
+            return []
         commands: list[Command] = []
         asked: dict[int, Holding] = {}
-        probe_ns = now_ns + probe_in_ns(self.clock.left_ns(now_ns))
-        for part, member in self._crossings.told(message):
-            asked[part.held.id] = part.held
-            if part.held.rule is part.application.rule:  # else it was asked by rules that are no longer in force
-                part.held.learn(member, part.application.cost, sent_ns, now_ns, probe_ns)
-        for ticket, group, after in self._crossings.arrive(message):
+        left_ns = self.clock.left_ns(now_ns)
+        probe_ns = now_ns + probe_in_ns(left_ns)
+        groups = list(zip(flight.groups, message.groups, strict=True))
+        for tickets, group in groups:  # whoever still waits for it
+            for part, member in zip(tickets[0].crossing, group.members, strict=True):
+                held, application = part.held, part.application
+                asked[held.id] = held
+                if held.rule is application.rule:  # else it was asked by rules that are no longer in force
+                    held.learn(member, application.cost, flight.sent_ns, now_ns, probe_ns)
+        for tickets, group in groups:
             outcome = unanswered(group)
-            if after is None and outcome is Outcome.NO_PLAN:
-                self._crossings.add_again(ticket, now_ns + RETRY_NS)
-            elif after is None and outcome is not None:
-                commands.append(self._unavailable(ticket, now_ns))
-            else:
-                commands.append(self._decided(ticket, group, after, now_ns))
+            for ticket, after in deal(tickets, group):
+                if after is None and outcome is Outcome.NO_PLAN:
+                    self._crossings.add_again(ticket, now_ns + RETRY_NS)
+                elif after is None and outcome is not None:
+                    commands.append(self._unavailable(ticket, now_ns))
+                else:
+                    commands.append(self._decided(ticket, group, after, left_ns, now_ns))
         for lent in message.lent:
             if lent.quota in asked:
                 asked[lent.quota].lend(lent.epoch, lent.units)
         return commands
 
-    def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, now_ns: int) -> Settled | Shadowed:
+    def _decided(
+        self, ticket: Ticket, group: GroupAnswer, after: int | None, left_ns: int, now_ns: int
+    ) -> Settled | Shadowed:
         """The region decided: commit, or release what was reserved here."""
-        charged, left_ns = after is not None and not ticket.peek, self.clock.left_ns(now_ns)
+        charged = after is not None and not ticket.peek
         for part, member in zip(ticket.crossing, group.members, strict=True):
-            cost = part.application.cost
             part.verdict = say.from_region(part, member, after, charged, left_ns)
-            if charged and cost and not member.store:
-                self._reports.spend(part.held, member.epoch, cost)
+            if charged and not member.store and part.application.cost:
+                self._reports.spend(part.held, member.epoch, part.application.cost)
         return self._settle(ticket, now_ns)
 
     def _unavailable(self, ticket: Ticket, now_ns: int) -> Settled | Shadowed:
@@ -347,8 +354,7 @@ class Agent:
 
     def _settle(self, ticket: Ticket, now_ns: int) -> Settled | Shadowed:
         ticket.settled = True
-        finish = self._requests.refuse if any(part.refused for part in ticket.parts) else self._requests.admit
-        decision = finish(ticket.parts, ticket.peek, ticket.epoch, now_ns)
+        decision = self._requests.finish(ticket.parts, ticket.peek, ticket.epoch, now_ns)
         if ticket.shadow:
             return Shadowed(decision.verdicts[0])
         if ticket.applications:

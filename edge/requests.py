@@ -60,7 +60,6 @@ class Requests:
             return None
         self._reports.admit(epoch, holding, cost)
         reset_ns = holding.reset_ns(self._clock.left_ns(now_ns), now_ns)
-        # By position: each request has one of these, and names would cost as much again as the verdict.
         return Verdict(application.rule, application.key, cost, True, True, left, say.EDGE, 0, reset_ns, None, epoch)
 
     def check(self, applications: Sequence[Application], epoch: int, now_ns: int) -> list[Part]:
@@ -86,6 +85,13 @@ class Requests:
             if cost and holding is not None and (not part.crosses or holding.threshold is not None):
                 part.taken = holding.take(cost, epoch, now_ns)
                 assert part.taken is not None, "checked at this very instant"
+
+    def finish(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:
+        """Commit or release a request of which every part has been decided."""
+        for part in parts:
+            if part.refused:
+                return self.refuse(parts, peek, epoch, now_ns)
+        return self.admit(parts, peek, epoch, now_ns)
 
     def admit(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:
         """Commit: every rule let the request pass."""
@@ -154,7 +160,7 @@ class Requests:
         if wait is None:
             return Part(application, holding, crosses=True)
         remaining = holding.in_hand(epoch, now_ns) if rule.divided else holding.region_remaining(now_ns)
-        return Part(application, holding, say.refused(application, Reason.OVER_LIMIT, wait, remaining))
+        return Part(application, holding, say.refused(application, say.OVER_LIMIT, wait, remaining))
 
     def _check_alone(self, application: Application, holding: Holding, epoch: int, now_ns: int) -> Part:
         """What the edge's threshold says, without anybody else."""
@@ -164,7 +170,7 @@ class Requests:
             return Part(application, holding)
         wait = threshold.wait_ns(cost, epoch, self._clock.left_ns(now_ns), now_ns)
         remaining = threshold.room(epoch, now_ns)
-        return Part(application, holding, say.refused(application, Reason.OVER_LIMIT, wait, remaining))
+        return Part(application, holding, say.refused(application, say.OVER_LIMIT, wait, remaining))
 
     def _count_degraded(self, verdicts: Sequence[Verdict]) -> None:
         """Which rules were answered without the authority."""
