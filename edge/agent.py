@@ -132,9 +132,16 @@ class Agent:
             return say.unavailable(applications)
         if not peek and (decision := self._requests.at_once(applications, epoch, now_ns)) is not None:
             return decision
+        for application in applications:
+            if application.rule.shadow:
+                return self._ask_with_shadows(applications, epoch, now_ns, peek)
+        return self._ask(applications, epoch, now_ns, peek)
+
+    def _ask_with_shadows(
+        self, applications: tuple[Application, ...], epoch: int, now_ns: int, peek: bool
+    ) -> Decision | Ticket:
+        """`ask` for rules of which some are shadows, which come after the others."""
         enforced = tuple([each for each in applications if not each.rule.shadow])
-        if len(enforced) == len(applications):
-            return self._ask(applications, epoch, now_ns, peek)
         answer = self._ask(enforced, epoch, now_ns, peek)
         if isinstance(answer, Ticket):
             answer.applications = applications
