@@ -83,7 +83,10 @@ class Register:
 
     def mark(self, epoch: int) -> EpochMark | None:
         """What the register says of `epoch`; None when it says nothing (not begun, or longer ago than 8 epochs)."""
-        return next((mark for mark in self.marks if mark.epoch == epoch), None)
+        for mark in self.marks:
+            if mark.epoch == epoch:
+                return mark
+        return None
 
 
 @value

@@ -89,26 +89,25 @@ class Requests:
     def finish(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:
         """Commit or release a request of which every part has been decided."""
         for part in parts:
-            if part.refused:
+            if part.verdict is not None and not part.verdict.allowed:
                 return self.refuse(parts, peek, epoch, now_ns)
         return self.admit(parts, peek, epoch, now_ns)
 
     def admit(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:
         """Commit: every rule let the request pass."""
-        if not peek:
-            self._count_demand(parts, epoch)
         verdicts: list[Verdict] = []
-        left_ns = self._clock.left_ns(now_ns)
         for part in parts:
-            if part.fallen and not peek and part.application.cost:
-                self._fallbacks.spend(part)
-            if part.taken is not None and not part.crosses:
-                self._reports.spend(part.held, part.taken.epoch, part.taken.units)
-            verdict = part.verdict
-            if verdict is None and part.holding is None:
+            holding, taken, verdict = part.holding, part.taken, part.verdict
+            if holding is not None and not peek and part.application.cost:
+                self._reports.demand(epoch, holding, part.application.cost)
+                if part.fallen:
+                    self._fallbacks.spend(part)
+            if taken is not None and not part.crosses:
+                self._reports.spend(part.held, taken.epoch, taken.units)
+            if verdict is None and holding is None:
                 verdict = say.passed(part.application, charged=not peek and part.application.cost > 0)
             elif verdict is None:
-                verdict = say.from_slice(part, epoch, left_ns, now_ns)
+                verdict = say.from_slice(part, epoch, self._clock.left_ns(now_ns), now_ns)
             verdicts.append(verdict)
         self._count_degraded(verdicts)
         return Decision(True, tuple(verdicts))
