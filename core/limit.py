@@ -30,8 +30,8 @@ class RateLimit:
     """`units` per `period_ns`, at most `burst` at once. Entitles to rate x w + burst in any interval of length w.
 
     `units` 0 admits nothing, ever (then `burst` is 0 too). Raises ValueError for values that cannot be computed
-    exactly. `tick_ns`: nanoseconds of one tick; `period_ticks`: the period in ticks, the P of algorithms section 3. Both
-    follow from the period, and are worked out once as every decision asks for them.
+    exactly. `tick_ns`: nanoseconds of one tick; `period_ticks`: the period in ticks, the P of algorithms section 3.
+    Both follow from the period, and are worked out once as every decision asks for them.
     """
 
     units: int

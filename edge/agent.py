@@ -13,6 +13,7 @@ from itertools import count
 from apportion.core.decision import Decision
 from apportion.core.epoch import EpochClock
 from apportion.core.errors import RulesError
+from apportion.core.limit import EPOCH_NS
 from apportion.core.match import Matcher
 from apportion.core.messages import (
     AcquireAnswer,
@@ -45,6 +46,9 @@ from apportion.edge.ruling import Load, Ruling
 from apportion.edge.shadows import Shadows
 from apportion.edge.ticket import Ticket
 
+POLL_NS = 100_000_000
+"""How often an edge without a region looks whether something is due."""
+
 SILENT_NS = 1_500_000_000
 """A stream on which nothing was heard for so long is given up."""
 
@@ -61,6 +65,7 @@ class Agent:
         self._stream = 0
         self._attached = False
         self._heard_ns = 0
+        self._wake_ns = 0
         self._epoch: int | None = None
         self._holdings = Holdings(self.clock)
         self._returns = Returns(self._holdings)
@@ -123,7 +128,7 @@ class Agent:
     def ask(self, applications: tuple[Application, ...], now_ns: int, peek: bool = False) -> Decision | Ticket:
         """Decide a request that comes down to `applications`, or return the ticket that a later Settled will name.
 
-        Call `step` soon after a ticket was given: the crossing leaves with the commands it returns.
+        Call `step` soon after a ticket was given if the agent is `pressing`: a crossing leaves with what it returns.
         """
         epoch = self._roll(now_ns)
         if not applications:
@@ -214,14 +219,31 @@ class Agent:
 
     def wake_ns(self, now_ns: int) -> int:
         """When `step` must be called again at the latest, even if nothing happens."""
-        wake = now_ns + 100_000_000
+        wake = now_ns + POLL_NS
         if self._attached and self._epoch is not None:
-            wake = min(wake, self._returns.wake_ns(self._epoch, self.clock.start_ns(self._epoch), now_ns))
+            start_ns = self.clock.start_ns(self._epoch)
+            wake = min(
+                start_ns + EPOCH_NS,
+                self._heard_ns + SILENT_NS,
+                self._returns.wake_ns(self._epoch, start_ns, now_ns),
+                self._reports.wake_ns(self._epoch, start_ns),
+            )
         # Who may cross already left with the last step, or waits for the crossing under way.
         for instant in (self._crossings.deadline_ns(), self._crossings.again_ns(now_ns)):
             if instant is not None and instant < wake:
                 wake = instant
-        return max(wake, now_ns)
+        self._wake_ns = max(wake, now_ns)
+        return self._wake_ns
+
+    @property
+    def pressing(self) -> bool:
+        """Whether requests that came since then need `step` before the instant that `wake_ns` named last: a crossing
+        may leave, or a deadline is earlier. While one is under way, what comes waits for its answer.
+        """
+        if self._crossings.may_depart:
+            return True
+        deadline_ns = self._crossings.deadline_ns()
+        return deadline_ns is not None and deadline_ns < self._wake_ns
 
     def leave(self, now_ns: int) -> list[Command]:
         """Stop in good order: give back what is unspent, report all, say goodbye. Nothing may be asked afterwards."""
@@ -382,4 +404,6 @@ class Agent:
             waits = any(ticket.epoch < epoch and not ticket.shadow for ticket in self._crossings.tickets())
             if not waits or epoch - opened > 1 or now_ns - self.clock.start_ns(epoch) >= LATEST_NS:
                 self._reports.close(epoch - 1)
+        if now_ns < self._reports.due_ns:
+            return []
         return [Send(encode(pending, self._stream)) for pending in self._reports.to_send(now_ns)]
