@@ -13,7 +13,6 @@ from itertools import count
 from apportion.core.decision import Decision
 from apportion.core.epoch import EpochClock
 from apportion.core.errors import RulesError
-from apportion.core.limit import EPOCH_NS
 from apportion.core.match import Matcher
 from apportion.core.messages import (
     AcquireAnswer,
@@ -39,9 +38,10 @@ from apportion.edge.holdings import Holdings
 from apportion.edge.kept import Kept
 from apportion.edge.lanes import Lanes
 from apportion.edge.part import Part
-from apportion.edge.reporting import LATEST_NS, Reports, encode
+from apportion.edge.reporting import Reports, encode
 from apportion.edge.requests import Requests
 from apportion.edge.returning import Returns, probe_in_ns
+from apportion.edge.routine import Routine
 from apportion.edge.ruling import Load, Ruling
 from apportion.edge.shadows import Shadows
 from apportion.edge.ticket import Ticket
@@ -71,6 +71,7 @@ class Agent:
         self._returns = Returns(self._holdings)
         self._crossings = Lanes()
         self._reports = Reports()
+        self._routine = Routine(self.clock, self._crossings, self._reports, self._returns, self._ruling)
         self.fallbacks = Fallbacks(self.clock, self._holdings, self._reports)
         self._requests = Requests(self.clock, self._holdings, self._reports, self.fallbacks)
         self._tickets = count(1)
@@ -192,11 +193,11 @@ class Agent:
         """Take an event; returns the commands to perform, in order."""
         commands: list[Command] = []
         match event:
-            case Connected():
-                commands += self._connected(now_ns)
             case Received(message):
                 self._heard_ns = now_ns
                 commands += self._received(message, now_ns)
+            case Connected():
+                commands += self._connected(now_ns)
             case Lost():
                 commands += self._lost(now_ns)
         epoch = self._roll(now_ns)
@@ -206,11 +207,8 @@ class Agent:
         if self._stream and now_ns - self._heard_ns >= SILENT_NS:
             commands += [*self._lost(now_ns), Reconnect("nothing heard for 1.5 s")]
         if self._attached and epoch is not None:
-            commands += self._report(epoch, now_ns)
-            for returned in self._returns.early(epoch, self._stream, self.clock.start_ns(epoch), now_ns):
-                commands.append(Send(returned))
-            if (acknowledgement := self._ruling.acknowledgement()) is not None:
-                commands.append(Send(acknowledgement))
+            if now_ns >= self._routine.due_ns:
+                commands += self._routine.perform(epoch, self._stream, now_ns)
             if self._crossings.may_depart:
                 for acquire in self._crossings.depart(self._stream, self.clock.left_ns(now_ns), now_ns):
                     self._reports.cross()
@@ -221,18 +219,12 @@ class Agent:
         """When `step` must be called again at the latest, even if nothing happens."""
         wake = now_ns + POLL_NS
         if self._attached and self._epoch is not None:
-            start_ns = self.clock.start_ns(self._epoch)
-            wake = min(
-                start_ns + EPOCH_NS,
-                self._heard_ns + SILENT_NS,
-                self._returns.wake_ns(self._epoch, start_ns, now_ns),
-                self._reports.wake_ns(self._epoch, start_ns),
-            )
+            wake = min(self._routine.wake_ns, self._heard_ns + SILENT_NS)
         # Who may cross already left with the last step, or waits for the crossing under way.
         for instant in (self._crossings.deadline_ns(), self._crossings.again_ns(now_ns)):
             if instant is not None and instant < wake:
                 wake = instant
-        self._wake_ns = max(wake, now_ns)
+        self._wake_ns = wake if wake > now_ns else now_ns
         return self._wake_ns
 
     @property
@@ -275,6 +267,10 @@ class Agent:
         return commands
 
     def _received(self, message: object, now_ns: int) -> list[Command]:
+        if isinstance(message, AcquireAnswer):  # most messages are
+            self._observe(message.tick, now_ns)
+            return self._answered(message, now_ns)
+        self._routine.disturb()
         match message:
             case Welcome(rules, tick):
                 return self._welcomed(rules, tick, now_ns)
@@ -288,9 +284,6 @@ class Agent:
                 self._ruling.reach(epoch)
                 if message.generation:  # else nobody divided the epoch
                     self._holdings.receive(message, epoch)
-            case AcquireAnswer():
-                self._observe(message.tick, now_ns)
-                return self._answered(message, now_ns)
             case ReportAck(number):
                 self._reports.acknowledge(number)
             case Refused(reason, retry):
@@ -322,6 +315,7 @@ class Agent:
         epoch = self.clock.now(now_ns)
         if epoch is not None and epoch != self._epoch:
             self._epoch = epoch
+            self._routine.disturb()
             self._ruling.reach(epoch)
             self._reports.started(epoch)
             self._holdings.forget_idle(epoch, now_ns)
@@ -394,16 +388,3 @@ class Agent:
     def _expire(self, now_ns: int) -> list[Command]:
         late = [ticket for ticket in self._crossings.tickets() if ticket.deadline_ns <= now_ns]
         return [self._unavailable(ticket, now_ns) for ticket in late]
-
-    # --- reports
-
-    def _report(self, epoch: int, now_ns: int) -> list[Command]:
-        """Close each epoch that has ended once nothing of it waits, at the latest 0.3 s after its end, and send."""
-        opened = self._reports.open_epoch
-        if opened is not None and opened < epoch:
-            waits = any(ticket.epoch < epoch and not ticket.shadow for ticket in self._crossings.tickets())
-            if not waits or epoch - opened > 1 or now_ns - self.clock.start_ns(epoch) >= LATEST_NS:
-                self._reports.close(epoch - 1)
-        if now_ns < self._reports.due_ns:
-            return []
-        return [Send(encode(pending, self._stream)) for pending in self._reports.to_send(now_ns)]

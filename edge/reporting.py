@@ -90,7 +90,6 @@ class Reports:
         self._crossings = 0
         self._degraded = 0
         self._degraded_rules: Counter[tuple[str, str]] = Counter()
-        self.due_ns = 0  # before that, `to_send` has nothing
         self._numbers = 0
         self._open: int | None = None
         self._pending: OrderedDict[int, Pending] = OrderedDict()
@@ -199,7 +198,6 @@ class Reports:
         self._degraded_rules.clear()
         self._refused = SpaceSaving(HEAVY_COUNTERS)
         self._pending[pending.number] = pending
-        self.due_ns = 0
         self._open = epoch + 1
         self._give_up()
 
@@ -214,37 +212,33 @@ class Reports:
     def acknowledge(self, number: int) -> None:
         """The region has report `number`."""
         self._pending.pop(number, None)
-        self.due_ns = 0
 
-    def wake_ns(self, epoch: int, start_ns: int) -> int:
-        """When there is something to do next in `epoch`, which began at `start_ns`."""
-        late = self._open is not None and self._open < epoch
-        return min(self.due_ns, start_ns + LATEST_NS) if late else self.due_ns
+    def again_ns(self, now_ns: int) -> int:
+        """When `to_send` has something next if nothing is acknowledged, after it had all at `now_ns`."""
+        # What was held back waits for one that is under way, or for its answer.
+        sent = [pending.sent_ns for pending in self._pending.values() if pending.sent_ns is not None]
+        return min((each for each in sent if now_ns - each < RESEND_NS), default=now_ns) + RESEND_NS
 
     def to_send(self, now_ns: int) -> list[Pending]:
         """Reports to send now, oldest first; counted as sent."""
-        due: list[Pending] = []
-        if self._pending:
-            due = [pending for pending in self._pending.values() if pending.sent_ns is None]
-            again = [
-                (pending.sent_ns, number)
-                for number, pending in self._pending.items()
-                if pending.sent_ns is not None and now_ns - pending.sent_ns >= RESEND_NS
-            ]
-            if again:
-                under_way = len(self._pending) - len(due) - len(again)
-                due += [self._pending[number] for _, number in sorted(again)[: max(AGAIN_MAX - under_way, 0)]]
-                due.sort(key=lambda pending: pending.number)
-            for pending in due:
-                pending.sent_ns = now_ns
-        # What was held back waits for one that is under way, or for its answer.
-        sent = [pending.sent_ns for pending in self._pending.values() if pending.sent_ns is not None]
-        self.due_ns = min((each for each in sent if now_ns - each < RESEND_NS), default=now_ns) + RESEND_NS
+        if not self._pending:
+            return []
+        due = [pending for pending in self._pending.values() if pending.sent_ns is None]
+        again = [
+            (pending.sent_ns, number)
+            for number, pending in self._pending.items()
+            if pending.sent_ns is not None and now_ns - pending.sent_ns >= RESEND_NS
+        ]
+        if again:
+            under_way = len(self._pending) - len(due) - len(again)
+            due += [self._pending[number] for _, number in sorted(again)[: max(AGAIN_MAX - under_way, 0)]]
+            due.sort(key=lambda pending: pending.number)
+        for pending in due:
+            pending.sent_ns = now_ns
         return due
 
     def new_stream(self) -> None:
         """The former stream is gone: whatever is not acknowledged must be sent again."""
-        self.due_ns = 0
         for pending in self._pending.values():
             pending.sent_ns = None
 

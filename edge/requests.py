@@ -96,6 +96,7 @@ class Requests:
     def admit(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:
         """Commit: every rule let the request pass."""
         verdicts: list[Verdict] = []
+        degraded = False
         for part in parts:
             holding, taken, verdict = part.holding, part.taken, part.verdict
             if holding is not None and not peek and part.application.cost:
@@ -108,8 +109,11 @@ class Requests:
                 verdict = say.passed(part.application, charged=not peek and part.application.cost > 0)
             elif verdict is None:
                 verdict = say.from_slice(part, epoch, self._clock.left_ns(now_ns), now_ns)
+            elif verdict.degraded:
+                degraded = True
             verdicts.append(verdict)
-        self._count_degraded(verdicts)
+        if degraded:
+            self._count_degraded(verdicts)
         return Decision(True, tuple(verdicts))
 
     def refuse(self, parts: Sequence[Part], peek: bool, epoch: int, now_ns: int) -> Decision:

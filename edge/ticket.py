@@ -32,7 +32,7 @@ class Ticket:
     ) -> None:
         self.number = number
         self.parts = parts
-        self.crossing = crossing = [part for part in parts if part.crosses]
+        self.crossing = crossing = parts if len(parts) == 1 else [part for part in parts if part.crosses]
         self.peek = peek
         self.epoch = epoch
         self.deadline_ns = deadline_ns
