@@ -41,8 +41,8 @@ class QuotaWorld:
         self.answered: list[Decision] = []
         self.shadowed: list[Verdict] = []
         journal = self.world.journal
-        journal.decided = lambda now_ns, edge, incarnation, decision: self.answered.append(decision)  # type: ignore[method-assign]
-        journal.shadowed = lambda now_ns, edge, incarnation, verdict: self.shadowed.append(verdict)  # type: ignore[method-assign]
+        journal.decided = lambda now_ns, process, decision: self.answered.append(decision)  # type: ignore[method-assign]
+        journal.shadowed = lambda now_ns, process, verdict: self.shadowed.append(verdict)  # type: ignore[method-assign]
         self.crossings = 0
         journal.region_sent = self._sent  # type: ignore[method-assign]
         self.world.start()
