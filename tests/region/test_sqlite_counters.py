@@ -84,7 +84,10 @@ async def test_a_damaged_row_counts_as_used_up(world: World, anchor: PeriodAncho
         assert await admitted(store, one(b"k", limit, count=11)) == [10]
 
 
-@pytest.mark.parametrize("parts", ["'[]'", "'[2]'", "'{}'", "'x'", "NULL", "'[1, -1, 1]'", "'[true]'"])
+@pytest.mark.parametrize(
+    "parts",
+    ["'[]'", "'[[3600000000, 2]]'", "'{}'", "'x'", "NULL", "'[[3600000000, true]]'", "'[[3600000001, 1]]'", "'[1]'"],
+)
 async def test_damaged_parts_count_as_used_up(world: World, parts: str) -> None:
     """Parts that do not sum up to what was used, or are none."""
     limit = quota(10, PeriodAnchor.ROLLING)
