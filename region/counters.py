@@ -262,8 +262,8 @@ class PeriodCounters:
                 self._mend(key, record, now_ns, wall_ns)
             assert record.expires_ns is not None
             over = record.expires_ns <= now_ns and record.counter.over_ns <= record.clock_ns(now_ns, wall_ns)
-            live = crowded and self.durable and key not in asked
-            if (over or live) and key not in self.changed and key not in self._writing:
+            goes = over or (crowded and self.durable and key not in asked)
+            if goes and key not in self.changed and key not in self._writing:
                 del table[key]
                 if over and not self.durable:
                     self._close(record)
