@@ -150,6 +150,26 @@ async def test_rows_leave_the_file_when_their_period_is_over(world: World, ancho
         assert rows(world, "substr(key, 1, quota_bytes)") == [(b"live",)]
 
 
+async def test_a_period_that_the_file_told_of_is_not_told_of_again(world: World) -> None:
+    """Memory has it still when its subject calls again; also over a restart each is told once."""
+    limit = quota(10, PeriodAnchor.FIRST_USE, audit_periods=True)
+    async with world.store() as store:
+        await ask(store, one(b"k", limit, 4))
+        world.clock.advance(MINUTE)
+        await store.roll_up(1, 1, ())
+        assert [(each.start_ns, each.used) for each in store.take_closed()] == [(WALL, 4)]
+        await ask(store, one(b"k", limit, 5))
+        assert store.take_closed() == ()
+    world.clock.advance(MINUTE)
+    async with world.store() as store:
+        await ask(store, one(b"k", limit, 6))
+        assert [(each.start_ns, each.used) for each in store.take_closed()] == [(WALL + MINUTE, 5)]
+        world.clock.advance(MINUTE)
+        store.tidy()
+        await store.rolled_up(0)
+        assert [each.used for each in store.take_closed()] == [6]
+
+
 async def test_a_failed_commit_keeps_the_charge_and_gives_nothing_back(world: World) -> None:
     """Both are done once, when the disk is well again."""
     limit = quota(10, PeriodAnchor.CALENDAR)
