@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from apportion.core.bounds_stages import stages_text
+from apportion.core.document import Problem
+from apportion.core.errors import RulesError
 from apportion.core.limit import EPOCH_NS, PeriodAnchor, PeriodLimit
 from apportion.core.periods import HOUR_S, Unit
 from apportion.core.quantities import duration_text
@@ -21,7 +25,24 @@ def needs_keeping(rule: Rule) -> bool:
         and limit.units > 0
         and limit.length_ns >= LONG_NS
         and rule.wrong_costs is not WrongCosts.NOISE
+        and not rule.shadow
     )
+
+
+def refuse_unkept(rules: Iterable[Rule], counted: str) -> None:
+    """RulesError where a rule may not be counted in what keeps nothing; `counted` says where that would be."""
+    problems = [
+        Problem(
+            rule.place,
+            f"the quota {rule.limit.units}/{rule.limit.period_text} would be counted {counted}, where each restart is "
+            "worth a whole allowance; count it in a region on sqlite, or write `wrong_costs: noise` if that is no harm",
+        )
+        for each in rules
+        for rule in each.on_plans
+        if isinstance(rule.limit, PeriodLimit) and needs_keeping(rule)
+    ]
+    if problems:
+        raise RulesError(tuple(dict.fromkeys(problems)))
 
 
 def period_units(rule: Rule, limit: PeriodLimit, forgets: bool) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from apportion.core.limit import RateLimit
+from apportion.core.limit import Finite, Unlimited
 from apportion.core.rule import Rule
 
 
@@ -90,10 +90,10 @@ class Decision:
         return verdict.rule.name if verdict else None
 
     @property
-    def limit(self) -> RateLimit | None:
+    def limit(self) -> Finite | None:
         """Limit of the deciding rule."""
         verdict = self.deciding
-        return verdict.rule.limit if verdict and isinstance(verdict.rule.limit, RateLimit) else None
+        return verdict.rule.limit if verdict and not isinstance(verdict.rule.limit, Unlimited) else None
 
     @property
     def remaining(self) -> int | None:
@@ -157,9 +157,9 @@ def _fraction_left(verdict: Verdict) -> float:
     that does.
     """
     limit = verdict.rule.limit
-    if verdict.remaining is None or not isinstance(limit, RateLimit):
+    if verdict.remaining is None or isinstance(limit, Unlimited):
         return float("inf")
-    return verdict.remaining / max(limit.burst, 1)
+    return verdict.remaining / max(limit.largest, 1)
 
 
 def _wait(verdict: Verdict) -> float:
