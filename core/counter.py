@@ -43,6 +43,11 @@ class Count:
             return None
         return 0 if self.used + cost <= allowance else max(0, self.end_ns - now_ns)
 
+    @property
+    def over_ns(self) -> int:
+        """When nothing of it counts any more."""
+        return self.end_ns
+
     def reset_ns(self, now_ns: int) -> int:
         """Nanoseconds until the allowance is whole."""
         return max(0, self.end_ns - now_ns)
@@ -92,10 +97,15 @@ class Ring:
                 return max(0, self._leaves_ns(back) - now_ns)
         raise AssertionError("the parts sum up to what is used")
 
-    def reset_ns(self, now_ns: int) -> int:
-        """Nanoseconds until nothing counts any more."""
+    @property
+    def over_ns(self) -> int:
+        """When nothing of it counts any more: at the end of the last window that has its newest charge."""
         newest = next((back for back, units in enumerate(self.parts) if units), None)
-        return 0 if newest is None else max(0, self._leaves_ns(newest) - now_ns)
+        return 0 if newest is None else self._leaves_ns(newest)
+
+    def reset_ns(self, now_ns: int) -> int:
+        """Nanoseconds until the allowance is whole."""
+        return max(0, self.over_ns - now_ns)
 
     def _leaves_ns(self, back: int) -> int:
         """When part number `last - back` no longer counts."""

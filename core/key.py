@@ -31,6 +31,14 @@ def encode_quota(domain: str, rule: str, key: bytes) -> bytes:
     return encode_key((domain, rule)) + key
 
 
+def split_quota(store_key: bytes) -> tuple[bytes, bytes]:
+    """The two parts of a store key: what `encode_key` makes of domain and rule, and the quota's key."""
+    at = 0
+    for _ in ("domain", "rule"):
+        at += 2 + store_key[at + 1]
+    return store_key[:at], store_key[at:]
+
+
 def encode_period(store_key: bytes, period: str) -> bytes:
     """The store key of one period of a quota. No quota has such a key, and no two periods have the same."""
     raw = period.encode()

@@ -14,7 +14,7 @@ import structlog
 
 from apportion.core.decision import Decision, Verdict
 from apportion.core.errors import InputError, UnavailableError
-from apportion.core.limit import RateLimit
+from apportion.core.limit import Unlimited
 from apportion.core.match import Matcher, apply_rules
 from apportion.core.request import Application, Descriptor
 from apportion.edge import verdicts
@@ -141,11 +141,11 @@ def _limited(applications: tuple[Application, ...], decision: Decision) -> Answe
     spoken = decision.verdicts
     assert len(spoken) == len(applications), "a decider gives one verdict for each application, in order"
     hits = [application.descriptors for application in applications]
-    if all(verdict.rule.limit.__class__ is RateLimit for verdict in spoken):
+    if all(verdict.rule.limit.__class__ is not Unlimited for verdict in spoken):
         return Answer(decision, hits)
     kept = [(verdict, hit) for verdict, hit in zip(spoken, hits, strict=True) if _has_limit(verdict)]
     return Answer(Decision(decision.allowed, tuple(verdict for verdict, _ in kept)), [hit for _, hit in kept])
 
 
 def _has_limit(verdict: Verdict) -> bool:
-    return isinstance(verdict.rule.limit, RateLimit)
+    return not isinstance(verdict.rule.limit, Unlimited)

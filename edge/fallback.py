@@ -61,7 +61,7 @@ class Fallbacks:
             room = None if share is None else part.holding.room(epoch, share)
             if room is None or room >= max(application.cost, 1):
                 part.fallen = True
-                left_ns = self._clock.left_ns(now_ns)
+                left_ns = part.holding.reset_ns(self._clock.left_ns(now_ns), now_ns)
                 after = None if room is None else room - (0 if peek else application.cost)
                 part.verdict = say.degraded(application, not peek and application.cost > 0, after, left_ns, epoch)
             else:

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from apportion.core.bucket import retry_after_ns
 from apportion.core.budget import DEPTH_MIN, Budget, comes_in_ns
-from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
+from apportion.core.limit import EPOCH_NS, Finite, PeriodLimit, RateLimit, ceil_div
 from apportion.core.messages import MemberAnswer, Outcome, Quota
 from apportion.core.rule import Rule
+from apportion.edge.allowance import Allowance
 from apportion.edge.thresholds import Passing, threshold_of
 
 HOLD_NS = 20_000_000
@@ -72,6 +73,7 @@ class Holding:
         "_window_now",
         "_window_ns",
         "_window_past",
+        "allowance",
         "backlog",
         "backlog_ns",
         "backlog_told_ns",
@@ -94,7 +96,7 @@ class Holding:
         "used",
     )
 
-    def __init__(self, ids: Ids, rule: Rule, limit: RateLimit, quota: Quota) -> None:
+    def __init__(self, ids: Ids, rule: Rule, limit: Finite, quota: Quota) -> None:
         self._ids = ids
         self.id = ids.take()
         self.stream = 0
@@ -102,6 +104,7 @@ class Holding:
         self.limit = limit
         self.quota = quota
         self.threshold = threshold_of(rule, limit)
+        self.allowance = allowance_of(limit)
         self.probed_ns = 0
         self.used = self.looked_at = 0
         self.budget: Budget | None = None
@@ -122,12 +125,19 @@ class Holding:
     def __del__(self) -> None:
         self._ids.give_back(self.id)
 
-    def change(self, rule: Rule, limit: RateLimit) -> None:
+    def change(self, rule: Rule, limit: Finite) -> None:
         """Other rules are in force. What is held stays held; what the region said of the former limit is void."""
         self.rule, self.limit = rule, limit
         self.threshold = threshold_of(rule, limit, self.threshold)
+        self.allowance = allowance_of(limit)
         self.backlog = None
         self.hold_cost = self.hold_until_ns = self.hold_told_ns = 0
+
+    @property
+    def rate(self) -> RateLimit:
+        """The limit of a quota that is not of a period."""
+        assert isinstance(self.limit, RateLimit)
+        return self.limit
 
     # --- units in hand
 
@@ -142,8 +152,7 @@ class Holding:
                 return
             self.budget = Budget(began_ns)
         if self.budget.epoch != epoch:
-            quota_units = self.limit.units_in_epoch(epoch)
-            self.budget.begin(epoch, units, self.limit.burst, quota_units, began_ns)
+            self.budget.begin(epoch, units, self.rate.burst, self.rate.units_in_epoch(epoch), began_ns)
 
     def can_take(self, cost: int, epoch: int, now_ns: int) -> bool:
         """Whether `cost` units, at least one, are in hand in `epoch`. A slice that is as large as the cost lets its
@@ -182,6 +191,35 @@ class Holding:
             return Taken(epoch, cost, borrowed=True)
         return None
 
+    def draw(self, cost: int, epoch: int, now_ns: int) -> int:
+        """`can_take` and `take` in one, for a request that nobody else can refuse: units in hand after it; below 0, and
+        nothing taken, where there were fewer than `cost`, which is at least one.
+        """
+        if self.threshold is not None:
+            left = self.threshold.room(epoch, now_ns) - cost
+            if left >= 0:
+                self.threshold.take(cost, epoch, now_ns)
+            return left
+        left, budget = -cost, self.budget
+        if budget is not None and budget.epoch == epoch:
+            if cost > DEPTH_MIN:
+                budget.deepen(cost)
+            left = budget.draw(cost, now_ns)
+        if self.borrowed_epoch == epoch and self.borrowed:
+            left = self._draw_borrowed(cost, left)
+        if left >= 0:
+            self.offer(cost, now_ns)
+        return left
+
+    def _draw_borrowed(self, cost: int, left: int) -> int:
+        """`draw` where there are borrowed units beside the slice, which has `left` more than `cost`."""
+        if left < 0 and self.borrowed >= cost:
+            self.borrowed -= cost
+            left += cost
+        elif left < 0:
+            return left
+        return max(left, self.borrowed)
+
     def put_back(self, taken: Taken) -> None:
         """Undo a `take`; void when its label has passed."""
         if self.threshold is not None:
@@ -194,7 +232,11 @@ class Holding:
             self.budget.put_back(taken.epoch, taken.units)
 
     def reset_ns(self, left_ns: int, now_ns: int) -> int:
-        """Nanoseconds until what is held is whole again, where `left_ns` of the epoch are left."""
+        """Nanoseconds until what is held is whole again, where `left_ns` of the epoch are left; of a quota of a period,
+        until that is, by what the region said.
+        """
+        if self.allowance is not None:
+            return self.allowance.reset_in_ns(now_ns)
         return left_ns if self.threshold is None else self.threshold.reset_ns(left_ns, now_ns)
 
     def lend(self, epoch: int, units: int) -> None:
@@ -266,6 +308,8 @@ class Holding:
         It is refused here only until it can have become possible at the earliest. The wait ends when it is possible for
         sure: the region's state is as old as the answer at most, but may be as old as the question.
         """
+        if self.allowance is not None:
+            return self.allowance.refusal_ns(cost, now_ns)
         wait = 0
         if cost >= self.hold_cost and self.hold_until_ns > now_ns:
             wait = self.hold_told_ns - now_ns
@@ -273,7 +317,7 @@ class Holding:
                 wait = max(wait, left_ns)
             wait = self.told_ns(wait, cost, left_ns)
         if self.backlog is not None and not self.rule.divided:  # else a label may be spent before its bucket is
-            until_fits = retry_after_ns(self.limit, self.backlog, cost)
+            until_fits = retry_after_ns(self.rate, self.backlog, cost)
             if until_fits is not None and self.backlog_ns + until_fits > now_ns:
                 wait = max(wait, self.backlog_told_ns + until_fits - now_ns)
         return wait if wait > 0 else None
@@ -284,7 +328,7 @@ class Holding:
         """
         if not self.rule.divided or wait + BORDER_NS < left_ns:
             return wait
-        return max(wait, left_ns + comes_in_ns(self.limit, cost))
+        return max(wait, left_ns + comes_in_ns(self.rate, cost))
 
     def passes(self, cost: int, epoch: int, now_ns: int) -> bool:
         """Whether a request may cross: below the threshold of an `edge+region` rule, or above it with good reason."""
@@ -298,7 +342,7 @@ class Holding:
             return False
         if self.backlog is not None and now_ns - self.backlog_told_ns < NEWS_NS:
             remaining = self.region_remaining(now_ns)
-            return remaining is not None and remaining >= max(cost, self.limit.burst // 2)
+            return remaining is not None and remaining >= max(cost, self.rate.burst // 2)
         return now_ns - self.probed_ns >= PROBE_NS
 
     def learn(self, member: MemberAnswer, cost: int, asked_ns: int, now_ns: int, probe_ns: int | None = None) -> None:
@@ -306,6 +350,9 @@ class Holding:
         out is counted from there and never ends later than at the region. `probe_ns`: when a pool that was spent may
         have been returned something, so that it is worth asking, whatever callers are told; None: not before that.
         """
+        if member.reset_ns is not None and self.allowance is not None:
+            self.allowance.learn(member, cost, asked_ns, now_ns)
+            return
         if member.backlog is not None:
             self.backlog, self.backlog_ns, self.backlog_told_ns = member.backlog, asked_ns, now_ns
         if member.outcome is not Outcome.OVER_LIMIT:
@@ -321,14 +368,16 @@ class Holding:
             self.hold_told_ns = now_ns + max(wait, HOLD_NS)
 
     def region_remaining(self, now_ns: int) -> int | None:
-        """Units the region's bucket holds at least, were nobody else spending, by what it said last; None: not
-        known.
+        """Units the region's bucket holds at least, or a period has left, were nobody else spending, by what the region
+        said last; None: not known.
         """
+        if self.allowance is not None:
+            return self.allowance.remaining_at(now_ns)
         if self.backlog is None:
             return None
-        ticks = max(0, now_ns - self.backlog_ns) // self.limit.tick_ns
-        backlog = max(0, self.backlog - self.limit.units * ticks)
-        return max(0, self.limit.burst * self.limit.period_ticks - backlog) // self.limit.period_ticks
+        limit = self.rate
+        backlog = max(0, self.backlog - limit.units * (max(0, now_ns - self.backlog_ns) // limit.tick_ns))
+        return max(0, limit.burst * limit.period_ticks - backlog) // limit.period_ticks
 
     # --- demand, for borrowing ahead
 
@@ -352,11 +401,21 @@ class Holding:
             self._window_now = 0
             self._window_ns += passed * WINDOW_NS
 
-    def idle(self, epoch: int, now_ns: int) -> bool:
-        """Whether forgetting this holding changes no later decision but by a crossing."""
+    def idle(self, epoch: int, now_ns: int, crowded: bool = False) -> bool:
+        """Whether forgetting this holding changes no later decision but by a crossing. That a quota of a period is used
+        up is remembered until it resets, but not where holdings are many (`crowded`).
+        """
         if self.threshold is not None and not self.threshold.idle(now_ns):
             return False
-        return self.used < epoch and now_ns >= self.hold_until_ns
+        held_ns = self.hold_until_ns
+        if self.allowance is not None:
+            held_ns = 0 if crowded else self.allowance.hold_until_ns
+        return self.used < epoch and now_ns >= held_ns
+
+
+def allowance_of(limit: Finite) -> Allowance | None:
+    """What an edge knows of a quota of a period: nothing yet; None for a rate."""
+    return Allowance() if isinstance(limit, PeriodLimit) else None
 
 
 assert WINDOW_NS <= EPOCH_NS

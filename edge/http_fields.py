@@ -6,7 +6,7 @@ Pure: decisions in, texts out. Whole seconds are rounded up, so that who waits e
 from __future__ import annotations
 
 from apportion.core.decision import Decision, Reason, Verdict
-from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
+from apportion.core.limit import EPOCH_NS, PeriodLimit, Unlimited, ceil_div
 
 # The IETF's fields are those of draft-ietf-httpapi-ratelimit-headers-12 (20 November 2026), as its working copy of
 # 15 August 2026 has them: lists of Strings (RFC 9651), one for each policy, with parameters. Where it says `a`
@@ -71,26 +71,32 @@ def _most_telling(decision: Decision, deciding: Verdict) -> list[Verdict]:
 
 
 def _policy(verdict: Verdict) -> str | None:
+    """What the rule gives in which time: of a quota of months or years, as long as its first one."""
     limit = verdict.rule.limit
-    if not isinstance(limit, RateLimit):
+    if isinstance(limit, Unlimited):
         return None
-    window = ceil_div(limit.period_ns, EPOCH_NS)
-    quota, burst = min(limit.units, INTEGER_MAX), min(limit.burst, INTEGER_MAX)
+    quota = min(limit.units, INTEGER_MAX)
+    if isinstance(limit, PeriodLimit):
+        return f'"{verdict.rule.name}";q={quota};w={ceil_div(limit.length_ns, EPOCH_NS)}'
+    window, burst = ceil_div(limit.period_ns, EPOCH_NS), min(limit.burst, INTEGER_MAX)
     return f'"{verdict.rule.name}";q={quota};w={window};apportion-burst={burst}'
 
 
 def _service_limit(verdict: Verdict) -> str | None:
     """What is left and for how long it must do; None where nobody knows what is left.
 
-    That is until the next unit comes, not until the allowance is whole: who waited for that would wait too long.
+    That is until the next unit comes: of a rate not until the allowance is whole, for who waited for that would wait
+    too long; of a quota of a period until it resets.
     """
     limit = verdict.rule.limit
-    if verdict.remaining is None or not isinstance(limit, RateLimit):
+    if verdict.remaining is None or isinstance(limit, Unlimited):
         return None
     left = min(verdict.remaining, INTEGER_MAX)
     wait_ns = verdict.retry_after_ns
     if verdict.allowed:
-        wait_ns = ceil_div(limit.period_ns, max(limit.units, 1))
+        wait_ns = verdict.reset_after_ns
+        if not isinstance(limit, PeriodLimit):
+            wait_ns = ceil_div(limit.period_ns, max(limit.units, 1))
     if wait_ns is None:
         return f'"{verdict.rule.name}";a={left};r={left};apportion-scope={verdict.scope.value}'
     window = max(1, ceil_div(wait_ns, EPOCH_NS))

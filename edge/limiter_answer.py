@@ -12,7 +12,8 @@ from google.protobuf.duration_pb2 import Duration
 
 from apportion.core.decision import Decision, Reason, Scope, Verdict
 from apportion.core.errors import ProtocolError
-from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.limit import EPOCH_NS, Finite, PeriodAnchor, PeriodLimit, RateLimit, Unlimited
+from apportion.core.periods import Unit
 from apportion.core.request import COST_MAX
 from apportion.core.rule import Rule
 from apportion.edge.asking import Answer
@@ -28,8 +29,14 @@ _REASONS = {
     Reason.UNLISTED: limiter_pb2.REASON_UNLISTED,
 }
 _SCOPES = {Scope.EDGE: limiter_pb2.REMAINING_SCOPE_EDGE, Scope.REGION: limiter_pb2.REMAINING_SCOPE_REGION}
+_ANCHORS = {
+    PeriodAnchor.CALENDAR: limiter_pb2.ANCHOR_CALENDAR,
+    PeriodAnchor.FIRST_USE: limiter_pb2.ANCHOR_FIRST_USE,
+    PeriodAnchor.ROLLING: limiter_pb2.ANCHOR_ROLLING,
+}
 _REASONS_BACK = {number: reason for reason, number in _REASONS.items()}
 _SCOPES_BACK = {number: scope for scope, number in _SCOPES.items()}
+_ANCHORS_BACK = {number: anchor for anchor, number in _ANCHORS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class NamedRule:
 
     domain: str
     name: str
-    limit: RateLimit
+    limit: Finite
     shadow: bool = False
 
 
@@ -99,7 +106,7 @@ def verdict_object(verdict: Verdict) -> dict[str, object]:
 
 def _to_message(verdict: Verdict) -> limiter_pb2.RuleVerdict:
     limit = verdict.rule.limit
-    assert isinstance(limit, RateLimit), "of other rules there is no verdict to tell"
+    assert not isinstance(limit, Unlimited), "of other rules there is no verdict to tell"
     known = verdict.remaining is not None
     return limiter_pb2.RuleVerdict(
         rule=verdict.rule.name,
@@ -114,15 +121,14 @@ def _to_message(verdict: Verdict) -> limiter_pb2.RuleVerdict:
         reason=_REASONS[verdict.reason],
         epoch=verdict.epoch,
         degraded=verdict.degraded,
-        limit=limiter_pb2.Limit(units=limit.units, period=_duration(limit.period_ns), burst=limit.burst),
+        limit=_limit_message(limit),
         shadow=verdict.shadow,
     )
 
 
 def _from_message(message: limiter_pb2.RuleVerdict, domain: str) -> Verdict:
-    limit = RateLimit(message.limit.units, _nanoseconds(message.limit.period), message.limit.burst)
     return Verdict(
-        cast(Rule, NamedRule(domain, message.rule, limit, message.shadow)),
+        cast(Rule, NamedRule(domain, message.rule, _limit(message.limit), message.shadow)),
         tuple(message.key),
         message.cost,
         allowed=message.allowed,
@@ -135,6 +141,31 @@ def _from_message(message: limiter_pb2.RuleVerdict, domain: str) -> Verdict:
         epoch=message.epoch if message.HasField("epoch") else None,
         degraded=message.degraded,
     )
+
+
+def _limit_message(limit: Finite) -> limiter_pb2.Limit:
+    if isinstance(limit, RateLimit):
+        return limiter_pb2.Limit(units=limit.units, period=_duration(limit.period_ns), burst=limit.burst)
+    periods = limiter_pb2.Periods(
+        anchor=_ANCHORS[limit.anchor],
+        multiple=limit.multiple,
+        unit=limit.unit.value,
+        time_zone=limit.zone if limit.anchor is PeriodAnchor.CALENDAR else "",
+    )
+    return limiter_pb2.Limit(units=limit.units, period=_duration(limit.length_ns), burst=limit.largest, periods=periods)
+
+
+def _limit(message: limiter_pb2.Limit) -> Finite:
+    """The limit; of a quota of a period without the days on which its weeks and months begin, which nobody tells.
+    ValueError: it cannot be.
+    """
+    if not message.HasField("periods"):
+        return RateLimit(message.units, _nanoseconds(message.period), message.burst)
+    periods = message.periods
+    if periods.anchor not in _ANCHORS_BACK:
+        raise ValueError("its periods have no anchor that this version knows")
+    anchor = _ANCHORS_BACK[periods.anchor]
+    return PeriodLimit(message.units, periods.multiple, Unit(periods.unit), anchor, periods.time_zone or "UTC")
 
 
 def _reason(message: limiter_pb2.RuleVerdict) -> Reason | None:

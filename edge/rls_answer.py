@@ -14,7 +14,8 @@ from envoy.service.ratelimit.v3 import rls_pb2
 from google.protobuf.duration_pb2 import Duration
 
 from apportion.core.decision import Decision, Reason, Scope, Verdict
-from apportion.core.limit import EPOCH_NS, MINUTE_NS, RateLimit
+from apportion.core.limit import EPOCH_NS, MINUTE_NS, PeriodLimit, Unlimited
+from apportion.core.periods import Unit
 from apportion.core.rule import Rule
 from apportion.edge.asking import Answer
 from apportion.edge.http_fields import retry_after_s
@@ -40,6 +41,15 @@ _UNITS = {
     60 * MINUTE_NS: _Response.RateLimit.HOUR,
     24 * 60 * MINUTE_NS: _Response.RateLimit.DAY,
     7 * 24 * 60 * MINUTE_NS: _Response.RateLimit.WEEK,
+}
+_PERIOD_UNITS = {
+    Unit.SECOND: _Response.RateLimit.SECOND,
+    Unit.MINUTE: _Response.RateLimit.MINUTE,
+    Unit.HOUR: _Response.RateLimit.HOUR,
+    Unit.DAY: _Response.RateLimit.DAY,
+    Unit.WEEK: _Response.RateLimit.WEEK,
+    Unit.MONTH: _Response.RateLimit.MONTH,
+    Unit.YEAR: _Response.RateLimit.YEAR,
 }
 _CHARGED, _COST, _DECISION_ID, _EPOCH, _KEY, _REASON, _RULE, _SCOPE, _WOULD_DENY = map(
     key, ("charged", "cost", "decision_id", "epoch", "key", "reason", "rule", "remaining_scope", "would_deny")
@@ -133,13 +143,13 @@ class AnswerWriter:
 
 def current_limit(rule: Rule) -> rls_pb2.RateLimitResponse.RateLimit:
     """A rule's limit as RLS can say it: units of a period that has a name. Another period's unit is UNKNOWN."""
-    limit = rule.limit
-    assert isinstance(limit, RateLimit), "of other rules there is no verdict to tell"
-    return _Response.RateLimit(
-        name=rule.name,
-        requests_per_unit=min(limit.units, UINT32_MAX),
-        unit=_UNITS.get(limit.period_ns, _Response.RateLimit.UNKNOWN),
-    )
+    limit, unit = rule.limit, _Response.RateLimit.UNKNOWN
+    assert not isinstance(limit, Unlimited), "of other rules there is no verdict to tell"
+    if not isinstance(limit, PeriodLimit):
+        unit = _UNITS.get(limit.period_ns, unit)
+    elif limit.multiple == 1:
+        unit = _PERIOD_UNITS[limit.unit]
+    return _Response.RateLimit(name=rule.name, requests_per_unit=min(limit.units, UINT32_MAX), unit=unit)
 
 
 def _headers(decision: Decision) -> list[base_pb2.HeaderValue]:

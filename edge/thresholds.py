@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from apportion.core.bucket import Bucket
 from apportion.core.budget import DEPTH_MIN
-from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
+from apportion.core.limit import EPOCH_NS, Finite, RateLimit, ceil_div
 from apportion.core.rule import Enforce, Rule
 from apportion.core.threshold import passing_units
 
@@ -253,11 +253,11 @@ class Passing:
 Threshold = EachEdge | Share | Passing
 
 
-def threshold_of(rule: Rule, limit: RateLimit, former: Threshold | None = None) -> Threshold | None:
+def threshold_of(rule: Rule, limit: Finite, former: Threshold | None = None) -> Threshold | None:
     """What an edge counts of a quota of `rule`; None where the region gives it everything it may spend. What `former`
     counted by the rule as it was before still counts, where the rule counts in the same way.
     """
-    threshold = _threshold_of(rule, limit)
+    threshold = _threshold_of(rule, limit) if isinstance(limit, RateLimit) else None
     if threshold is not None and former is not None:
         threshold.carry_over(former)
     return threshold

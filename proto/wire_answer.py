@@ -26,6 +26,7 @@ from apportion.proto.wire_limits import (
     GROUPS_MAX,
     NEVER,
     NO_BACKLOG,
+    NO_RESET,
     NUMBER_MAX,
     UNITS_MAX,
 )
@@ -55,6 +56,7 @@ def answer_to_wire(answer: AcquireAnswer) -> region_pb2.AcquireAnswer:
         lent_quota=pack_ids([loan.quota for loan in lent]),
         lent_epoch=pack_units([loan.epoch for loan in lent]),
         lent_units=pack_units([loan.units for loan in lent]),
+        member_reset_ns=_pack_resets([member.reset_ns for member in members]),
     )
 
 
@@ -92,6 +94,9 @@ def _members_from_wire(answer: region_pb2.AcquireAnswer) -> list[MemberAnswer]:
     waits = units_from_wire(answer.member_wait_ns, "acquire_answer.member_wait_ns", COST_MAX)
     backlogs = units_from_wire(answer.member_backlog, "acquire_answer.member_backlog", COST_MAX)
     stores = flags_from_wire(answer.member_store, "acquire_answer.member_store")
+    resets = units_from_wire(answer.member_reset_ns, "acquire_answer.member_reset_ns", COST_MAX)
+    if not len(resets):  # none of the quotas has a period
+        resets = np.full(len(outcomes), NO_RESET, np.uint64)
     check_rows(
         len(outcomes),
         (
@@ -100,6 +105,7 @@ def _members_from_wire(answer: region_pb2.AcquireAnswer) -> list[MemberAnswer]:
             ("acquire_answer.member_wait_ns", waits),
             ("acquire_answer.member_backlog", backlogs),
             ("acquire_answer.member_store", stores),
+            ("acquire_answer.member_reset_ns", resets),
         ),
     )
     rows = zip(
@@ -109,6 +115,7 @@ def _members_from_wire(answer: region_pb2.AcquireAnswer) -> list[MemberAnswer]:
         waits.tolist(),
         backlogs.tolist(),
         stores.tolist(),
+        resets.tolist(),
         strict=True,
     )
     return [
@@ -119,8 +126,9 @@ def _members_from_wire(answer: region_pb2.AcquireAnswer) -> list[MemberAnswer]:
             None if wait == NEVER else wait,
             None if backlog == NO_BACKLOG else backlog,
             bool(store),
+            None if reset == NO_RESET else reset,
         )
-        for outcome, epoch, left, wait, backlog, store in rows
+        for outcome, epoch, left, wait, backlog, store, reset in rows
     ]
 
 
@@ -133,6 +141,11 @@ def _lent_from_wire(answer: region_pb2.AcquireAnswer) -> tuple[Lent, ...]:
         Lent(quota, epoch, lent)
         for quota, epoch, lent in zip(quotas.tolist(), epochs.tolist(), units.tolist(), strict=True)
     )
+
+
+def _pack_resets(resets: Sequence[int | None]) -> bytes:
+    """The column of resets; empty where no quota has a period."""
+    return _pack_optional(resets, NO_RESET) if any(reset is not None for reset in resets) else b""
 
 
 def _pack_optional(values: Sequence[int | None], absent: int) -> bytes:

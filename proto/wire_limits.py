@@ -33,7 +33,10 @@ NEVER = 2**64 - 1
 """In `member_wait_ns`: waiting cannot help."""
 
 NO_BACKLOG = 2**64 - 1
-"""In `member_backlog`: a pool decided, there is no bucket."""
+"""In `member_backlog`: a pool decided, or a period is counted; there is no bucket."""
+
+NO_RESET = 2**64 - 1
+"""In `member_reset_ns`: the quota has no period."""
 
 EPOCH_LEFT_NS_MAX = 1_000_000_000
 """An epoch lasts a second."""

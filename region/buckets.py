@@ -1,4 +1,5 @@
 """The decision arithmetic that every embedded store shares: a bounded table of buckets, direct labels, and the roll-up.
+Period counters, which are in `counters`, are decided in the same step and count for the same bound.
 
 Pure: time is an argument, nothing here waits, reads or writes. A store decides with `Buckets.decide`, in one step that
 nothing can interrupt, and, where buckets are durable, writes what `take_changed` hands it before it answers.
@@ -9,12 +10,16 @@ from __future__ import annotations
 from collections import deque
 
 from apportion.core.bucket import Bucket
-from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
+from apportion.core.limit import EPOCH_NS, Finite, PeriodLimit, RateLimit, ceil_div
+from apportion.region.counters import PeriodCounters, PeriodNeed
+from apportion.region.labels import Labels
 from apportion.region.rollup import Rollup
-from apportion.region.store import Anchor, Charge, Charged, Charges, ChargesAnswer, Counters
+from apportion.region.store import Anchor, Charge, Charged, ChargedPeriod, Charges, ChargesAnswer, Counters
 
 BUCKETS_MAX = 1_000_000
-"""Buckets held, about 300 bytes each with a short key. A further key is refused, never given a fresh allowance."""
+"""Buckets and period counters held, about 300 bytes each with a short key. A further key is refused, never given a
+fresh allowance.
+"""
 
 CACHED_MAX = 500_000
 """Above this many, live buckets that are safe on disk leave memory; they are read again when they are asked for."""
@@ -30,9 +35,6 @@ SWEEP_STEPS_TIDY = 5_000
 
 IDLE_NS = EPOCH_NS
 """A drained bucket is swept when it was not asked for this long, lest a key in steady use be made anew each time."""
-
-LABELS_KEPT = 8
-"""Epochs of direct label counters kept; an older label is in the past for good, since store time never goes back."""
 
 
 class StoredBucket(Bucket):
@@ -63,12 +65,18 @@ class StoredBucket(Bucket):
 
 
 class _Need:
-    """What one group asks of one store key: `cost` units a request, of `bucket` and of its direct label if any."""
+    """What one group asks of one store key: `cost` units a request, of `bucket` and of its direct label if any.
+    `new`: a charge adds the bucket to the table.
+    """
 
-    __slots__ = ("bucket", "cost", "label_room", "wrong_epoch")
+    __slots__ = ("bucket", "cost", "label_room", "limit", "new", "wrong_epoch")
 
-    def __init__(self, bucket: StoredBucket, cost: int, label_room: int | None, wrong_epoch: bool) -> None:
+    def __init__(
+        self, bucket: StoredBucket, new: bool, limit: RateLimit, cost: int, label_room: int | None, wrong_epoch: bool
+    ) -> None:
         self.bucket = bucket
+        self.new = new
+        self.limit = limit
         self.cost = cost
         self.label_room = label_room
         self.wrong_epoch = wrong_epoch
@@ -99,6 +107,7 @@ class Buckets:
         self.memory_drain_ns = memory_drain_ns
         self.buckets_max = buckets_max
         self.cached_max = min(CACHED_MAX, buckets_max // 2)
+        self.periods = PeriodCounters(memory_drain_ns is not None)
         self.empty_since_ns: int | None = None
         self.evicted_live = False
         self.asked: set[bytes] = set()
@@ -110,21 +119,31 @@ class Buckets:
         self._table: dict[bytes, StoredBucket] = {}
         self._sweep_order: deque[bytes] = deque()
         self._writing: dict[bytes, StoredBucket] = {}
-        self._labels: dict[int, dict[bytes, int]] = {}
+        self._labels = Labels()
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self._table) + len(self.periods)
 
     def counters(self) -> Counters:
         """What was counted here."""
-        return Counters(len(self._table), self._created, self._refused_full)
+        periods = self.periods
+        return Counters(len(self), self._created + periods.created, self._refused_full, periods.lifetimes_missing)
 
     def get(self, store_key: bytes) -> StoredBucket | None:
         """The bucket in memory, as it was when it was last looked at; None when there is none."""
         return self._table.get(store_key)
 
-    def is_durable(self, store_key: bytes, limit: RateLimit) -> bool:
+    def key(self, member: Charge, wall_ns: int) -> bytes:
+        """What the member's bucket or period counter is filed under at that time of the wall clock."""
+        limit = member.limit
+        return (
+            self.periods.key(member.store_key, limit, wall_ns) if isinstance(limit, PeriodLimit) else member.store_key
+        )
+
+    def is_durable(self, store_key: bytes, limit: Finite) -> bool:
         """Whether a charge of this key under this limit must be on disk before it is answered."""
+        if isinstance(limit, PeriodLimit):
+            return self.periods.durable
         bucket = self._table.get(store_key)
         if bucket is not None and bucket.limit is limit:
             return bucket.durable
@@ -135,33 +154,42 @@ class Buckets:
         if store_key not in self._table:
             self._add(store_key, bucket)
 
-    def tidy(self, now_ns: int) -> None:
-        """Forget some of what is drained, while nobody asks."""
+    def tidy(self, now_ns: int, wall_ns: int | None = None) -> None:
+        """Forget some of what is drained or over, while nobody asks."""
         self._sweep(now_ns, SWEEP_STEPS_TIDY)
+        self._sweep_periods(now_ns, now_ns if wall_ns is None else wall_ns, SWEEP_STEPS_TIDY)
 
     # --- deciding ---------------------------------------------------------------------------------------------------
 
-    def decide(self, groups: tuple[Charges, ...], anchor: Anchor, now_ns: int) -> tuple[ChargesAnswer, ...]:
-        """Decide each group in order, at `now_ns`; see `Store.consume`."""
+    def decide(
+        self, groups: tuple[Charges, ...], anchor: Anchor, now_ns: int, wall_ns: int | None = None
+    ) -> tuple[ChargesAnswer, ...]:
+        """Decide each group in order, at `now_ns`; see `Store.consume`. `wall_ns`: the wall clock, where it is not the
+        store's time; calendar periods go by it.
+        """
         epoch = anchor.epoch + (now_ns - anchor.at_ns) // EPOCH_NS
-        before = len(self._table)
+        if wall_ns is None:
+            wall_ns = now_ns
+        before, periods_before = len(self._table), len(self.periods)
         answers = []
         for group in groups:
             members = group.members
-            if len(members) == 1 and members[0].direct_epoch is None:
-                answers.append(self._decide_one(group, members[0], epoch, now_ns))
+            limit = members[0].limit if len(members) == 1 and members[0].direct_epoch is None else None
+            if isinstance(limit, RateLimit):
+                answers.append(self._decide_one(group, members[0], limit, epoch, now_ns))
             else:
-                answers.append(self._decide(group, epoch, now_ns))
+                answers.append(self._decide(group, epoch, now_ns, wall_ns))
         self._sweep(now_ns, SWEEP_STEPS + 2 * (len(self._table) - before))
+        self._sweep_periods(now_ns, wall_ns, SWEEP_STEPS + 2 * (len(self.periods) - periods_before))
         return tuple(answers)
 
-    def _decide_one(self, group: Charges, member: Charge, epoch: int, now_ns: int) -> ChargesAnswer:
-        """`_decide` for the usual group, one member of an undivided quota; the tests hold both to the same answers."""
+    def _decide_one(self, group: Charges, member: Charge, limit: RateLimit, epoch: int, now_ns: int) -> ChargesAnswer:
+        """`_decide` for the usual group, one member of an undivided rate; the tests hold both to the same answers."""
         key, count, cost = member.store_key, group.count, member.cost
         bucket = self._table.get(key)
         new = bucket is None
-        if bucket is None or bucket.limit is not member.limit:
-            bucket = self._current(key, member.limit, now_ns)
+        if bucket is None or bucket.limit is not limit:
+            bucket = self._current(key, limit, now_ns)
         tick = now_ns // bucket.tick_ns
         backlog = bucket.backlog
         if tick > bucket.last:
@@ -183,60 +211,82 @@ class Buckets:
             backlog = self._charge(key, bucket, admitted * cost, epoch)
         return ChargesAnswer(admitted, (Charged(admitted == count, backlog, epoch),))
 
-    def _decide(self, group: Charges, epoch: int, now_ns: int) -> ChargesAnswer:
+    def _decide(self, group: Charges, epoch: int, now_ns: int, wall_ns: int) -> ChargesAnswer:
         """Decide one group: the most requests that fit every member, arithmetic all the way; then charge them all."""
-        needs = self._needs(group.members, epoch, now_ns)
+        needs = self._needs(group.members, epoch, now_ns, wall_ns)
         admitted = group.count
         for need in needs.values():
             fit = need.requests()
-            if fit is not None and fit < admitted:
-                admitted = fit
-        added = sum(need.cost > 0 and key not in self._table for key, need in needs.items())
+            if fit is not None:
+                admitted = min(admitted, ceil_div(fit, group.lent_over) if group.lent_over else fit)
+        added = sum(need.cost > 0 and need.new for need in needs.values())
         full = admitted > 0 and added > 0 and not self._room_for(added)
         if full:
             admitted = 0
         if admitted and not group.peek:
             for key, need in needs.items():
-                if need.cost:
-                    self._charge(key, need.bucket, admitted * need.cost, epoch)
-                    if need.label_room is not None:
-                        self._charge_label(key, epoch, admitted * need.cost)
+                if not need.cost:
+                    continue
+                if isinstance(need, PeriodNeed):
+                    self.periods.charge(key, need, admitted * need.cost, now_ns, wall_ns)
+                    if not group.lent_over:
+                        rollup = self.decided_durable if self.periods.durable else self.decided
+                        row = rollup.label(epoch)
+                        row[key] = row.get(key, 0) + admitted * need.cost
+                    continue
+                self._charge(key, need.bucket, admitted * need.cost, epoch)
+                if need.label_room is not None:
+                    self._labels.charge(key, epoch, admitted * need.cost)
         states = [self._state(group, m, needs[m.store_key], admitted, epoch, full) for m in group.members]
         return ChargesAnswer(admitted, tuple(states))
 
-    def _needs(self, members: tuple[Charge, ...], epoch: int, now_ns: int) -> dict[bytes, _Need]:
-        """What the members ask by store key, each bucket drained to `now_ns`; a key that stands twice is summed."""
-        needs: dict[bytes, _Need] = {}
+    def _needs(
+        self, members: tuple[Charge, ...], epoch: int, now_ns: int, wall_ns: int
+    ) -> dict[bytes, _Need | PeriodNeed]:
+        """What the members ask by store key, as things are at `now_ns`; a key that stands twice is summed."""
+        needs: dict[bytes, _Need | PeriodNeed] = {}
         for member in members:
+            key, limit = member.store_key, member.limit
             assert member.cost >= 0, "a charge never gives back"
-            need = needs.get(member.store_key)
+            need = needs.get(key)
             if need is not None:
-                assert need.bucket.limit == member.limit, "one request meets one limit of a quota"
+                assert need.limit == limit, "one request meets one limit of a quota"
                 need.cost += member.cost
-                continue
-            bucket = self._current(member.store_key, member.limit, now_ns)
-            bucket.drain(now_ns)
-            direct = member.direct_epoch
-            # A label whose counter was dropped could be lent twice: it is as wrong as one that store time has left.
-            wrong_epoch = direct is not None and (direct != epoch or not self._label_kept(epoch))
-            room = None if direct is None else self._label_room(member, epoch)
-            needs[member.store_key] = _Need(bucket, member.cost, room, wrong_epoch)
+            elif isinstance(limit, PeriodLimit):
+                needs[key] = self.periods.need(key, limit, member.cost, now_ns, wall_ns)
+            else:
+                needs[key] = self._need(member, limit, epoch, now_ns)
         return needs
 
-    def _state(self, group: Charges, member: Charge, need: _Need, admitted: int, epoch: int, full: bool) -> Charged:
+    def _need(self, member: Charge, limit: RateLimit, epoch: int, now_ns: int) -> _Need:
+        bucket = self._current(member.store_key, limit, now_ns)
+        bucket.drain(now_ns)
+        direct = member.direct_epoch
+        # A label whose counter was dropped could be lent twice: it is as wrong as one that store time has left.
+        wrong_epoch = direct is not None and (direct != epoch or not self._labels.kept(epoch))
+        room = None if direct is None else self._labels.room(member.store_key, limit, epoch)
+        return _Need(bucket, member.store_key not in self._table, limit, member.cost, room, wrong_epoch)
+
+    def _state(
+        self, group: Charges, member: Charge, need: _Need | PeriodNeed, admitted: int, epoch: int, full: bool
+    ) -> Charged | ChargedPeriod:
         """One member's part of the answer."""
+        refused = full and need.cost > 0 and need.new
+        taken = admitted if group.peek else 0
+        passed = admitted == group.count or member.cost == 0
+        if isinstance(need, PeriodNeed):
+            if refused:
+                return need.full(epoch)
+            return need.state(passed or need.fits(taken), member.cost, epoch)
         bucket, backlog = need.bucket, need.bucket.backlog
-        refused = full and need.cost > 0 and member.store_key not in self._table
+        label_units = None if need.label_room is None else self._labels.room(member.store_key, need.limit, epoch)
         if need.wrong_epoch or refused:
             fits = False
-        elif admitted == group.count or member.cost == 0:
+        elif passed:
             fits = True
         else:
-            taken = admitted if group.peek else 0
-            label_room = None if need.label_room is None else self._label_room(member, epoch) - taken * need.cost
             fits = backlog + (taken + 1) * need.cost * bucket.period <= bucket.capacity
-            fits = fits and (label_room is None or need.cost <= label_room)
-        label_units = None if need.label_room is None else self._label_room(member, epoch)
+            fits = fits and (label_units is None or need.cost <= label_units - taken * need.cost)
         return Charged(fits, bucket.capacity if refused else backlog, epoch, label_units, need.wrong_epoch)
 
     # --- buckets ----------------------------------------------------------------------------------------------------
@@ -280,7 +330,7 @@ class Buckets:
 
     def _room_for(self, added: int) -> bool:
         """Whether the table takes so many further keys; counted when it does not."""
-        if len(self._table) + added <= self.buckets_max:
+        if len(self) + added <= self.buckets_max:
             return True
         self._refused_full += 1
         return False
@@ -292,8 +342,9 @@ class Buckets:
     def _sweep(self, now_ns: int, steps: int) -> None:
         """Look at a few buckets; forget those that are equal to absent ones, or safe on disk while memory is short."""
         table, order = self._table, self._sweep_order
-        crowded = len(table) > self.cached_max
-        if len(table) >= self.buckets_max:
+        held = len(table) + len(self.periods)
+        crowded = held > self.cached_max
+        if held >= self.buckets_max:
             steps = max(steps, SWEEP_STEPS_FULL)
         for _ in range(min(steps, len(order))):
             key = order.popleft()
@@ -309,37 +360,35 @@ class Buckets:
             else:
                 order.append(key)
 
-    # --- direct labels ----------------------------------------------------------------------------------------------
-
-    def _label_kept(self, epoch: int) -> bool:
-        return not self._labels or epoch > max(self._labels) - LABELS_KEPT
-
-    def _label_room(self, member: Charge, epoch: int) -> int:
-        """Units of the direct label `epoch` that are left to lend."""
-        used = self._labels.get(epoch, {}).get(member.store_key, 0)
-        return max(0, member.limit.units_in_epoch(epoch) - used)
-
-    def _charge_label(self, key: bytes, epoch: int, units: int) -> None:
-        counters = self._labels.get(epoch)
-        if counters is None:
-            counters = self._labels[epoch] = {}
-            for old in [label for label in self._labels if label <= epoch - LABELS_KEPT]:
-                del self._labels[old]
-        counters[key] = counters.get(key, 0) + units
+    def _sweep_periods(self, now_ns: int, wall_ns: int, steps: int) -> None:
+        """The same for period counters."""
+        held = len(self)
+        if held >= self.buckets_max:
+            steps = max(steps, SWEEP_STEPS_FULL)
+        self.periods.sweep(now_ns, wall_ns, steps, held > self.cached_max, self.asked)
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
+    @property
+    def waiting(self) -> bool:
+        """Whether something durable was changed and is not written."""
+        return bool(self.changed or self.periods.changed)
+
     def take_changed(self) -> dict[bytes, StoredBucket]:
-        """The durable buckets to write now. They stay in memory until `written` or `not_written` is called."""
+        """The durable buckets to write now, beside `periods`. They stay in memory until `written` or `not_written` is
+        called.
+        """
         assert not self._writing, "one write at a time"
         self._writing, self.changed = self.changed, {}
         return self._writing
 
     def written(self) -> None:
-        """What `take_changed` gave is on disk."""
+        """What `take_changed` gave is on disk, of buckets and of periods."""
         self._writing = {}
+        self.periods.written()
 
     def not_written(self) -> None:
         """What `take_changed` gave may not be on disk: it is given again. What was charged stays charged."""
         self._writing.update(self.changed)
         self.changed, self._writing = self._writing, {}
+        self.periods.not_written()

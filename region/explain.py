@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 
 from apportion.core.key import key_text
+from apportion.core.limit import Finite, PeriodLimit, RateLimit
 from apportion.core.messages import EpochKind, no_ids, no_units
-from apportion.core.meter import Meter
 from apportion.core.rule import Enforce
 from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
 from apportion.region.desk import Totals
 from apportion.region.override_messages import messages
+from apportion.region.periods import period_state
 from apportion.region.plans import HeldPlan
 from apportion.region.quotas import KnownQuota
 from apportion.region.reading import (
@@ -111,7 +112,10 @@ def _tell_rules(region: Region, response: region_pb2.ExplainResponse, offered: d
             admitted_latest=summed.admitted if summed.label == region.sums.judged else 0,
         )
         limit, bound = largest_limit(rule), bound_units(region, rule)
-        if limit is not None:
+        if isinstance(limit, PeriodLimit):
+            told.limit_units, told.limit_period_ns = limit.units, limit.length_ns
+            told.limit_period = limit.period_text
+        elif limit is not None:
             told.limit_units, told.limit_period_ns = limit.units, limit.period_ns
         if bound is not None:
             told.bound = bound
@@ -143,27 +147,30 @@ def _edge(authority: Authority, session: int) -> region_pb2.EdgeState:
 def _quota(
     authority: Authority, known: KnownQuota, admitted: dict[int, int], epoch: int, epochs: int
 ) -> region_pb2.QuotaState:
-    limit, divided = known.limit, known.rule.divided
     state = region_pb2.QuotaState(
         domain=known.quota.domain,
         rule=known.quota.rule,
         key=known.quota.key,
         key_text=key_text(known.quota.key),
         enforce=_ENFORCE[known.rule.enforce],
-        divided=divided,
-        limit_units=limit.units,
-        limit_period_ns=limit.period_ns,
-        burst=limit.burst,
-        quota_units=limit.units_in_epoch(epoch),
+        divided=known.rule.divided,
+        limit_units=known.limit.units,
+        burst=known.limit.largest,
+        quota_units=_worth(known.limit, epoch),
     )
     overshoots, meter = metered(authority.versions.segments(known.quota), admitted)
-    meter = meter or Meter(limit, divided)
-    state.worst_overshoot = meter.worst
-    refused = authority.over_threshold.of(known.store_key)
-    state.refused_at_edges = sum(refused.values())
-    state.refused_with_room = sum(refused_with_room(limit, admitted, refused).values())
-    if meter.above_quota is not None:
-        state.above_quota = meter.above_quota
+    if meter is not None:
+        state.worst_overshoot = meter.worst
+        if meter.above_quota is not None:
+            state.above_quota = meter.above_quota
+    if isinstance(known.limit, PeriodLimit):
+        state.limit_period_ns = known.limit.length_ns
+        state.period.CopyFrom(period_state(known.limit))
+    else:
+        state.limit_period_ns = known.limit.period_ns
+        refused = authority.over_threshold.of(known.store_key)
+        state.refused_at_edges = sum(refused.values())
+        state.refused_with_room = sum(refused_with_room(known.limit, admitted, refused).values())
     for each in range(max(0, epoch - min(epochs, ROLLUP_EPOCHS_KEPT)), epoch + 1):
         state.epochs.append(_epoch(authority, known, each, admitted.get(each, 0), overshoots.get(each, 0)))
     plan = authority.lending.plans.get(epoch)
@@ -187,12 +194,17 @@ def _epoch(authority: Authority, known: KnownQuota, epoch: int, admitted: int, o
     return region_pb2.EpochState(
         epoch=epoch,
         kind=kind.value + 1,  # type: ignore[arg-type]
-        quota_units=known.limit.units_in_epoch(epoch),
+        quota_units=_worth(known.limit, epoch),
         admitted=admitted,
         unreported=authority.ledger.unreported(epoch, known.id),
         pool=_unlent(known, plan) if plan else 0,
         overshoot=overshoot,
     )
+
+
+def _worth(limit: Finite, epoch: int) -> int:
+    """What an epoch is worth of a rate; a second has no part of a period's allowance."""
+    return limit.units_in_epoch(epoch) if isinstance(limit, RateLimit) else 0
 
 
 def _unlent(known: KnownQuota, plan: HeldPlan) -> int:

@@ -5,7 +5,7 @@ answer.
 from __future__ import annotations
 
 from apportion.core.budget import Budget
-from apportion.core.limit import RateLimit
+from apportion.core.limit import Finite
 from apportion.core.messages import EpochKind, Member, Outcome, Quota, Register
 from apportion.region.crossing import Instant, Route
 from apportion.region.plans import HeldPlan
@@ -47,7 +47,7 @@ class Lending:
             return Route(member, known, outcome=Outcome.NO_PLAN)
         return Route(member, known, direct_epoch=at.epoch)
 
-    def limit_of(self, known: KnownQuota, epoch: int) -> RateLimit:
+    def limit_of(self, known: KnownQuota, epoch: int) -> Finite:
         """The limit that the quota's bucket has in `epoch`: slower by what silent edges may spend of it."""
         plan = self.plans.get(epoch)
         return known.slower(plan.slowed.get(known.id, 0)) if plan is not None and plan.slowed else known.limit
@@ -65,5 +65,5 @@ class Lending:
             known.pool = Budget(began)
         if known.pool.epoch != plan.epoch:
             part = plan.parts.get(known.id, 0)
-            known.pool.begin(plan.epoch, part, known.limit.burst, known.limit.units_in_epoch(plan.epoch), began)
+            known.pool.begin(plan.epoch, part, known.rate.burst, known.rate.units_in_epoch(plan.epoch), began)
         return known.pool

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from apportion.core.key import decode_key
-from apportion.core.limit import EPOCH_NS
+from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.overrides import Override, Rate, is_overridden
 from apportion.region.authority import Authority
 from apportion.region.quotas import KnownQuota
@@ -28,11 +28,12 @@ def _operator(laid: Sequence[Override], known: KnownQuota) -> list[str]:
     if not is_overridden(known.rule):
         return []
     key = decode_key(known.quota.key) or ()
-    now = Rate(known.limit.units, known.limit.period_ns)
+    limit = known.limit
+    now = Rate(limit.units, limit.period_ns) if isinstance(limit, RateLimit) else None  # no rate lowers an allowance
     return [
         f"the operator, until {until_text(each)}: {each}"
         for each in laid
-        if each.hits(known.rule, key) and not (each.rate is not None and now.below(each.rate))
+        if each.hits(known.rule, key) and (each.rate is None or (now is not None and not now.below(each.rate)))
     ]
 
 

@@ -9,14 +9,14 @@ from apportion.core.errors import StoreError
 from apportion.core.messages import Register
 from apportion.region.buckets import BUCKETS_MAX, Buckets
 from apportion.region.reports import Reports
-from apportion.region.store import Anchor, Charges, ChargesAnswer, Counters, RollupRow
+from apportion.region.store import Anchor, Charges, ChargesAnswer, ClosedPeriod, Counters, GivenBack, RollupRow
 
 
 class MemoryStore:
     """A `Store` without a file. Its bound adds one burst of each bucket per restart, since it starts full.
 
-    `wall_ns` is read once, at `open`; from there time is `monotonic_ns`. `run_id` is random unless given: another life
-    of a store that keeps nothing is another store.
+    `wall_ns` is read at `open`; from there time is `monotonic_ns`, but for calendar periods. `run_id` is random unless
+    given: another life of a store that keeps nothing is another store.
     """
 
     def __init__(
@@ -32,6 +32,7 @@ class MemoryStore:
         self._run_id = run_id if run_id is not None else uuid4().hex
         self._buckets = Buckets(buckets_max=buckets_max)
         self._reports = Reports()
+        self._returns = Reports()
         self._register = Register(run_id=self._run_id)
         self._rules_digest: str | None = None
         self._rules_version = 0
@@ -59,10 +60,10 @@ class MemoryStore:
     async def consume(self, groups: tuple[Charges, ...], anchor: Anchor) -> tuple[ChargesAnswer, ...]:
         """Decide at once; nothing here waits, so no other call can come between."""
         self._check_open()
-        return self._buckets.decide(groups, anchor, self.now_ns())
+        return self._buckets.decide(groups, anchor, self.now_ns(), self._wall_ns())
 
     def tidy(self) -> None:
-        self._buckets.tidy(self.now_ns())
+        self._buckets.tidy(self.now_ns(), self._wall_ns())
 
     async def register(self) -> Register:
         self._check_open()
@@ -85,6 +86,17 @@ class MemoryStore:
     async def rolled_up(self, first_epoch: int) -> tuple[RollupRow, ...]:
         self._check_open()
         return self._buckets.decided.rows(first_epoch)
+
+    async def give_back(self, source: int, number: int, rows: tuple[GivenBack, ...]) -> bool:
+        self._check_open()
+        if not self._returns.add(source, number, self.now_ns()):
+            return False
+        for row in rows:
+            self._buckets.periods.give_back(row)
+        return True
+
+    def take_closed(self) -> tuple[ClosedPeriod, ...]:
+        return self._buckets.periods.take_closed()
 
     async def rules_version(self, digest: str) -> int:
         self._check_open()

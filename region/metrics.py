@@ -107,6 +107,11 @@ def _store_metrics(region: Region) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "apportion_counters_refused", "Requests refused for want of room for a bucket.", value=counters.refused_full
     )
+    yield CounterMetricFamily(
+        "apportion_lifetimes_missing",
+        "Counters of a period whose lifetime was found missing, and mended; no decision was changed.",
+        value=counters.lifetimes_missing,
+    )
     losses = CounterMetricFamily("apportion_losses", "Times that counters were lost, by cause.", labels=("cause",))
     losses.add_metric(("restart",), int(region.authority.lost_epoch is not None))
     yield losses

@@ -17,7 +17,7 @@ import structlog
 from apportion.core.errors import InputError, StoreError
 from apportion.core.key import VALUE_LITERAL_MAX
 from apportion.core.last_good import Texts
-from apportion.core.limit import Unlimited
+from apportion.core.limit import PeriodLimit, Unlimited
 from apportion.core.messages import Rules
 from apportion.core.overrides import ALL_RULES, OVERRIDES_MAX, TEXT, Override, Target, coverage, decode, encode
 from apportion.core.rule import Rule, RuleSet
@@ -29,6 +29,11 @@ log = structlog.get_logger("apportion.region")
 
 LASTING_NS_MAX = 31 * 86_400 * 1_000_000_000
 TOO_LONG = "--for is at most 31d: an override is for a while; write what is to stay into the rules file"
+
+NO_RATE = (
+    "has a quota, and a rate cannot lower an allowance: --rate 0/s blocks it, --shadow has it refuse nobody; for a "
+    "smaller allowance change the rules"
+)
 
 WORDS_MAX = 500
 """Characters of `why` and of `who`: they go to every edge."""
@@ -45,7 +50,7 @@ class Operator:
     def __init__(self, store: Store, files: Texts, ruleset: RuleSet, adopt: Adopt) -> None:
         self.laid: tuple[Override, ...] = ()
         self.files = files
-        self._ruleset = ruleset
+        self.ruleset = ruleset
         self._store = store
         self._adopt = adopt
         self._kept = ""
@@ -69,14 +74,14 @@ class Operator:
         for each in kept:
             if each not in self.laid:
                 log.info("override_ended", **_told(each))
-        self._covered = coverage(self._ruleset.domains, self.laid)
-        return await self._numbered(self.files, self._ruleset, self.laid)
+        self._covered = coverage(self.ruleset.domains, self.laid)
+        return await self._numbered(self.files, self.ruleset, self.laid)
 
     async def change_files(self, files: Texts, ruleset: RuleSet) -> int:
         """Let other rules files be in force; returns the version. StoreError: they are not."""
         async with self._changing:
             version = await self._put(files, ruleset, self.laid)
-            self.files, self._ruleset = files, ruleset
+            self.files, self.ruleset = files, ruleset
             return version
 
     async def lay(self, wanted: Override) -> tuple[Override, int]:
@@ -85,11 +90,11 @@ class Operator:
         InputError says what is wrong with it. StoreError: nobody knows whether it is in force after a restart.
         """
         async with self._changing:
-            override = checked(self._ruleset, wanted, self._store.now_ns())
+            override = checked(self.ruleset, wanted, self._store.now_ns())
             others = tuple(each for each in self.laid if each.target != override.target)
             if len(others) >= OVERRIDES_MAX:
                 raise InputError(f"there are {OVERRIDES_MAX} overrides, which is the most; clear some first")
-            version = await self._put(self.files, self._ruleset, (*others, override))
+            version = await self._put(self.files, self.ruleset, (*others, override))
             log.warning("override_laid", **_told(override))
             return override, version
 
@@ -102,7 +107,7 @@ class Operator:
             found = [each for each in self.laid if _is_meant(each, target)]
             if len(found) != 1:
                 raise InputError(_none_or_many(self.laid, target, found))
-            version = await self._put(self.files, self._ruleset, tuple(each for each in self.laid if each != found[0]))
+            version = await self._put(self.files, self.ruleset, tuple(each for each in self.laid if each != found[0]))
             cleared = {"cleared_by": target.who, **({"cleared_why": target.why} if target.why else {})}
             log.warning("override_cleared", **_told(found[0]), **cleared)
             return found[0], version
@@ -119,7 +124,7 @@ class Operator:
             ended = [each for each in self.laid if each.until_ns <= now_ns]
             self._not_before_ns = now_ns + RETRY_NS
             try:
-                await self._put(self.files, self._ruleset, tuple(each for each in self.laid if each not in ended))
+                await self._put(self.files, self.ruleset, tuple(each for each in self.laid if each not in ended))
             except StoreError as error:
                 log.error("store_failed", operation="keep_overrides", reason=str(error))
                 return
@@ -170,6 +175,8 @@ def checked(ruleset: RuleSet, wanted: Override, now_ns: int) -> Override:
             raise InputError(f"rule {rule.name!r} has no {name!r} in its key: it counts by {_listed(rule.key)}")
     if wanted.rate is not None and wanted.rate.units and all(_is_unlimited(each) for each in rule.on_plans):
         raise InputError(f"rule {rule.name!r} is unlimited: it counts nothing, so only --rate 0/s can be laid over it")
+    if wanted.rate is not None and wanted.rate.units and any(map(_has_allowance, rule.on_plans)):
+        raise InputError(f"rule {rule.name!r} {NO_RATE}")
     if wanted.shadow and rule.shadow:
         raise InputError(f"rule {rule.name!r} is a shadow already: it refuses nobody")
     return replace(wanted, domain=rule.domain)
@@ -200,6 +207,10 @@ def _named(ruleset: RuleSet, domain: str, name: str) -> list[Rule]:
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there is {_listed(known[:20])}"
     raise InputError(f"there is no rule {name!r}{f' in the domain {domain!r}' if domain else ''}; {hint}")
+
+
+def _has_allowance(rule: Rule) -> bool:
+    return isinstance(rule.limit, PeriodLimit)
 
 
 def _is_unlimited(rule: Rule) -> bool:

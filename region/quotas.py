@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from apportion.core.budget import Budget
 from apportion.core.key import encode_quota
-from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.limit import EPOCH_NS, Finite, RateLimit
 from apportion.core.messages import Quota
 from apportion.core.rule import Rule
 from apportion.core.stages import admits
@@ -35,7 +35,7 @@ class KnownQuota:
 
     __slots__ = ("_slower", "for_leader", "id", "limit", "limited", "pool", "quota", "rule", "store_key", "used")
 
-    def __init__(self, identity: int, quota: Quota, rule: Rule, limit: RateLimit) -> None:
+    def __init__(self, identity: int, quota: Quota, rule: Rule, limit: Finite) -> None:
         self.id = identity
         self.quota = quota
         self.rule = rule
@@ -45,17 +45,23 @@ class KnownQuota:
         self.pool: Budget | None = None
         self.used = 0
         self._slower = (0, limit)
-        self.for_leader = rule.planned or (admits(rule) and not rule.local)
+        self.for_leader = rule.planned or (admits(rule) and not rule.local and isinstance(limit, RateLimit))
 
-    def slower(self, units: int) -> RateLimit:
+    def slower(self, units: int) -> Finite:
         """The limit filled by `units` less each epoch, but by one a period at least: a rate of 0 would promise nothing.
-        The same object for the same units: a store compares by identity first.
+        The same object for the same units: a store compares by identity first. An allowance does not fill.
         """
-        if self._slower[0] != units:
+        if self._slower[0] != units and isinstance(self.limit, RateLimit):
             less = units * self.limit.period_ns // EPOCH_NS
             limit = RateLimit(max(self.limit.units - less, 1), self.limit.period_ns, self.limit.burst)
             self._slower = (units, limit)
         return self._slower[1] if units else self.limit
+
+    @property
+    def rate(self) -> RateLimit:
+        """The limit of a quota that is divided: only rates are."""
+        assert isinstance(self.limit, RateLimit)
+        return self.limit
 
 
 class QuotaTable:

@@ -10,18 +10,19 @@ from collections.abc import Iterable
 from apportion.core.bounds import StoreKind, bound_of
 from apportion.core.errors import StoreError
 from apportion.core.key import encode_key, encode_quota
-from apportion.core.limit import RateLimit, ceil_div
+from apportion.core.limit import Finite, PeriodAnchor, PeriodLimit, RateLimit, Unlimited, ceil_div
 from apportion.core.messages import Quota
 from apportion.core.meter import Meter
 from apportion.core.rule import Rule
 from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
 from apportion.region.lowering import lowered_by
+from apportion.region.periods import tell_period
 from apportion.region.quotas import KnownQuota
 from apportion.region.region import Region
 from apportion.region.sqlite_store import SqliteStore
 from apportion.region.states import State, States, losses_of
-from apportion.region.store import Anchor, Charge, Charged, Charges
+from apportion.region.store import Anchor, Charge, Charged, ChargedPeriod, Charges
 from apportion.region.versions import Limited
 
 UNKNOWN_ID = 2**32 - 1
@@ -52,12 +53,14 @@ def metered(
         if limited is None:
             continue
         rule, limit = limited
-        former = segments[at - 1][1] if at else None
-        mixed = former is not None and not rule.divided and not former[0].divided and _gives(former[1]) > _gives(limit)
+        if not isinstance(limit, RateLimit):  # a label has no part of a period's allowance
+            continue
+        former = _undivided_rate(segments[at - 1][1]) if at and not rule.divided else None
+        mixed = former is not None and _gives(former) > _gives(limit)
         meter = Meter(limit, rule.divided)
         for epoch in sorted(each for each in admitted if each >= start and (end is None or each < end)):
             if mixed and epoch == start and former is not None:
-                overs[epoch] = Meter(former[1], divided=False).record(epoch, admitted[epoch])
+                overs[epoch] = Meter(former, divided=False).record(epoch, admitted[epoch])
             else:
                 overs[epoch] = meter.record(epoch, admitted[epoch])
         if worst is not None:
@@ -66,6 +69,13 @@ def metered(
             meter.above_quota = max(above, default=None)
         worst = meter
     return overs, worst
+
+
+def _undivided_rate(limited: Limited | None) -> RateLimit | None:
+    """The limit of a quota that was not divided; None where it had another kind of limit."""
+    if limited is None or limited[0].divided or not isinstance(limited[1], RateLimit):
+        return None
+    return limited[1]
 
 
 def _gives(limit: RateLimit) -> float:
@@ -145,14 +155,14 @@ def _tell_bound(region: Region, rule: Rule, state: region_pb2.QuotaState) -> Non
 def bound_units(region: Region, rule: Rule) -> int | None:
     """The most that one label of one key of a rule can be over, on whatever plan; None: no number bounds it."""
     kind, edges_max = store_kind(region), region.authority.ruleset.edges_max
-    bounds = [bound_of(each, kind, edges_max).units for each in rule.on_plans if isinstance(each.limit, RateLimit)]
+    bounds = [bound_of(each, kind, edges_max).units for each in rule.on_plans if not isinstance(each.limit, Unlimited)]
     known = [each for each in bounds if each is not None]
     return max(known) if known and len(known) == len(bounds) else None
 
 
-def largest_limit(rule: Rule) -> RateLimit | None:
+def largest_limit(rule: Rule) -> Finite | None:
     """The limit that gives most of those of the rule's plans; None: it has none."""
-    limits = [each.limit for each in rule.on_plans if isinstance(each.limit, RateLimit)]
+    limits = [each.limit for each in rule.on_plans if not isinstance(each.limit, Unlimited)]
     return max(limits, key=lambda limit: limit.per_second, default=None)
 
 
@@ -178,14 +188,43 @@ async def tell_used(region: Region, pairs: Iterable[tuple[KnownQuota, region_pb2
         state.reset_reason = "with the next epoch, which brings slices and a pool of its own"
     if not undivided or len(undivided) > ASKED_MAX:
         return
-    asked = tuple(Charges(1, (Charge(known.store_key, known.limit, 0),), peek=True) for known, _ in undivided)
-    register = authority.register
     try:
-        answers = await region.store.consume(asked, Anchor(register.anchor_epoch, register.anchor_ns))
+        told = await _looked_at(region, [(known, 0) for known, _ in undivided])
+        oldest = await _oldest(region, told)
     except StoreError:
         return
-    for (known, state), answer in zip(undivided, answers, strict=True):
-        _tell_bucket(known.limit, answer.members[0], state)
+    for (known, charged), (_, state) in zip(told, undivided, strict=True):
+        if isinstance(charged, ChargedPeriod) and isinstance(known.limit, PeriodLimit):
+            tell_period(known.limit, charged, oldest.get(known.store_key, 0), now_ns, state)
+        elif isinstance(charged, Charged) and isinstance(known.limit, RateLimit):
+            _tell_bucket(known.limit, charged, state)
+
+
+Told = list[tuple[KnownQuota, Charged | ChargedPeriod]]
+"""What the store said of quotas."""
+
+
+async def _looked_at(region: Region, quotas: list[tuple[KnownQuota, int]]) -> Told:
+    """What the store says of a request for each quota with that cost, without charging it."""
+    asked = tuple(Charges(1, (Charge(known.store_key, known.limit, cost),), peek=True) for known, cost in quotas)
+    register = region.authority.register
+    answers = await region.store.consume(asked, Anchor(register.anchor_epoch, register.anchor_ns))
+    return [(known, answer.members[0]) for (known, _), answer in zip(quotas, answers, strict=True)]
+
+
+async def _oldest(region: Region, told: Told) -> dict[bytes, int]:
+    """For each rolling quota of which something is used, by store key, nanoseconds until the oldest of it leaves the
+    window: until one unit more fits than fits now.
+    """
+    wanted = []
+    for known, charged in told:
+        rolling = isinstance(known.limit, PeriodLimit) and known.limit.anchor is PeriodAnchor.ROLLING
+        if rolling and isinstance(charged, ChargedPeriod) and charged.used:
+            wanted.append((known, max(known.limit.units - charged.used, 0) + 1))
+    if not wanted:
+        return {}
+    found = await _looked_at(region, wanted)
+    return {known.store_key: each.wait_ns or 0 for known, each in found if isinstance(each, ChargedPeriod)}
 
 
 def _tell_bucket(limit: RateLimit, charged: Charged, state: region_pb2.QuotaState) -> None:

@@ -37,7 +37,9 @@ from apportion.region.events import (
     Swapped,
     SwapRegister,
 )
+from apportion.region.keeping import check_kept
 from apportion.region.operator import Operator
+from apportion.region.periods import closed_notes
 from apportion.region.store import Store
 from apportion.region.sums import LABELS_BACK, Sums
 from apportion.region.trouble import Trouble
@@ -118,7 +120,10 @@ class Region:
         return self._authority
 
     async def start(self) -> None:
-        """Open the store and take up work. InputError and StoreError as `Store.open`."""
+        """Open the store and take up work. InputError and StoreError as `Store.open`; RulesError: what a rule counts
+        cannot be kept there.
+        """
+        check_kept(self.operator.ruleset, self.store)
         await self.store.open()
         register = await self._first_register()
         rules, ruleset = await self.operator.begin()
@@ -243,12 +248,14 @@ class Region:
         return register
 
     async def _add_up(self) -> None:
-        """Each half second, compare what all edges and replicas admitted with what the limits entitle to; and let the
-        store tidy up.
+        """Each half second, compare what all edges and replicas admitted with what the limits entitle to; let the store
+        tidy up, and tell of periods that have ended.
         """
         while True:
             await asyncio.sleep(SUM_S)
             self.store.tidy()
+            for note in closed_notes(self.authority.versions.effective, self.store.take_closed()):
+                self._perform(note)
             label = self.authority.tick(self.store.now_ns()).epoch - LABELS_BACK
             first = max(self.sums.judged + 1, label - LABELS_MAX + 1)
             try:

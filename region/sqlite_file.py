@@ -16,9 +16,10 @@ from uuid import uuid4
 
 from apportion.core.errors import InputError, StoreError
 from apportion.core.messages import Register
-from apportion.region import sqlite_rows
+from apportion.region import sqlite_counters, sqlite_rows
+from apportion.region.sqlite_counters import CounterRow
 from apportion.region.sqlite_rows import BucketRow, DamagedError
-from apportion.region.store import RollupRow
+from apportion.region.store import ClosedPeriod, RollupRow
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x4150504F
@@ -30,6 +31,9 @@ BUSY_SECONDS = 1.0
 SWEEP_ROWS = 256
 """Rows looked at for sweeping each time, beside two for each that was written since."""
 
+COUNTER_SWEEP_ROWS = 1024
+"""The same for period counters, which end in crowds."""
+
 Result = TypeVar("Result")
 Work = Callable[[sqlite3.Connection], object]
 OPERATOR_CODES = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
@@ -39,7 +43,7 @@ OPERATOR_CODES = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLI
 class SqliteFile:
     """The open file at `path`, held by this process. `created`: it was new; `last_ns`: the last time it records.
 
-    `commits` counts transactions.
+    `commits` counts transactions. `audited`: it has had a period that is to be told of when it is closed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,6 +51,7 @@ class SqliteFile:
         self.created = False
         self.last_ns = 0
         self.commits = 0
+        self.audited = False
         self.register = Register()
         self._lock: int | None = None
         self._lock_made = False
@@ -55,6 +60,8 @@ class SqliteFile:
         self._inodes: dict[Path, tuple[int, int]] = {}
         self._swept_to = b""
         self._written_since_sweep = 0
+        self._counters_swept_to = b""
+        self._counters_since_sweep = 0
 
     # --- opening and closing ----------------------------------------------------------------------------------------
 
@@ -161,6 +168,8 @@ class SqliteFile:
         if self.created:
             self._create(connection)
         connection.execute(sqlite_rows.OVERRIDES)
+        connection.execute(sqlite_counters.SCHEMA)
+        self.audited = sqlite_counters.are_audited(connection)
         last_ns, self.register = sqlite_rows.read_state(connection)
         self.last_ns = max(last_ns, wall_ns)
         connection.execute("UPDATE state SET last_ns = ?", (self.last_ns,))
@@ -231,12 +240,24 @@ class SqliteFile:
         self._written_since_sweep += len(buckets)
         return results
 
-    def sweep(self, connection: sqlite3.Connection, now_ns: int) -> None:
-        """Delete a few of the rows that mean nothing any more. In a transaction."""
+    def put_counters(self, connection: sqlite3.Connection, rows: Sequence[CounterRow]) -> None:
+        """Write these counters as they are now. In a transaction."""
+        sqlite_counters.put(connection, rows)
+        self._counters_since_sweep += len(rows)
+        self.audited = self.audited or any(row[-1] is not None for row in rows)
+
+    def sweep(self, connection: sqlite3.Connection, now_ns: int, wall_ns: int) -> list[tuple[bytes, ClosedPeriod]]:
+        """Delete a few of the rows that mean nothing any more. In a transaction. Periods to be told of, with the keys
+        of their counters.
+        """
         steps = SWEEP_ROWS + 2 * self._written_since_sweep
         self._swept_to = sqlite_rows.sweep_buckets(connection, self._swept_to, steps, now_ns)
         self._written_since_sweep = 0
         sqlite_rows.sweep_history(connection, now_ns)
+        steps, self._counters_since_sweep = COUNTER_SWEEP_ROWS + 2 * self._counters_since_sweep, 0
+        start = self._counters_swept_to
+        self._counters_swept_to, closed = sqlite_counters.sweep(connection, start, steps, now_ns, wall_ns)
+        return closed
 
     def _open_connection(self) -> sqlite3.Connection:
         if self._connection is None:

@@ -6,8 +6,11 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from typing import Any
 
+from apportion.core.limit import RateLimit
 from apportion.core.messages import EpochKind, EpochMark, Register
+from apportion.region.buckets import StoredBucket
 from apportion.region.reports import REPORTS_KEPT_NS, Numbers
 from apportion.region.rollup import UNITS_MAX
 from apportion.region.store import ROLLUP_EPOCHS_KEPT, RollupRow
@@ -18,6 +21,8 @@ ROWS_PER_STATEMENT = 64
 
 TIME_MAX_NS = 2**62
 """A time after this (the year 2116) was not written by a region; the next one could not be written any more."""
+
+Value = bytes | int | str | None
 
 BucketRow = tuple[bytes, int, int, int, int, int]
 """store key, units, period in ns, burst, backlog in unit-ticks, tick of the last decision."""
@@ -48,16 +53,42 @@ class DamagedError(Exception):
     """A row holds what no region wrote; the text says which. `sqlite_file` adds the file."""
 
 
+def row_of(key: bytes, bucket: StoredBucket) -> BucketRow:
+    """The bucket as its row. Numbers saturate at 64 bits: such a backlog is over every capacity, before and after."""
+    limit = bucket.limit
+    units, backlog = min(limit.units, INTEGER_MAX), min(bucket.backlog, INTEGER_MAX)
+    return key, units, limit.period_ns, limit.burst, backlog, bucket.last
+
+
+def bucket_of(row: BucketRow, limit: RateLimit, now_ns: int) -> StoredBucket:
+    """The bucket of a row. One that is damaged counts as without tokens of the limit asked, the worst it can be."""
+    _, units, period_ns, burst, backlog, last = row
+    try:
+        kept = RateLimit(units, period_ns, burst)
+        if min(backlog, last) < 0 or {type(value) for value in row[1:]} != {int}:
+            raise ValueError("a row holds whole numbers")
+    except (TypeError, ValueError):
+        return StoredBucket(limit, now_ns, True, limit.burst * limit.period_ticks)
+    bucket = StoredBucket(kept, now_ns, True, backlog)
+    bucket.last = min(bucket.last, last)
+    return bucket
+
+
 def put_buckets(connection: sqlite3.Connection, rows: Sequence[BucketRow]) -> None:
     """Write these buckets as they are now."""
-    _insert(connection, "INSERT OR REPLACE INTO bucket VALUES", "", rows)
+    insert(connection, "INSERT OR REPLACE INTO bucket VALUES", "", rows)
 
 
 def load_buckets(connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[BucketRow]:
     """The rows of those keys that have one."""
-    marks = ",".join("?" * ROWS_PER_STATEMENT)
-    query = f"SELECT store_key, units, period_ns, burst, backlog, last FROM bucket WHERE store_key IN ({marks})"  # noqa: S608
-    rows: list[BucketRow] = []
+    query = "SELECT store_key, units, period_ns, burst, backlog, last FROM bucket WHERE store_key"
+    return select_keys(connection, query, keys)
+
+
+def select_keys(connection: sqlite3.Connection, query: str, keys: Sequence[bytes]) -> list[Any]:
+    """What `query`, which ends with the column of keys, finds of them; many in a statement."""
+    query += f" IN ({','.join('?' * ROWS_PER_STATEMENT)})"
+    rows: list[Any] = []
     for start in range(0, len(keys), ROWS_PER_STATEMENT):
         part = keys[start : start + ROWS_PER_STATEMENT]
         padded = [*part, *[part[0]] * (ROWS_PER_STATEMENT - len(part))]
@@ -67,12 +98,21 @@ def load_buckets(connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[
 
 def sweep_buckets(connection: sqlite3.Connection, start: bytes, steps: int, now_ns: int) -> bytes:
     """Delete the drained ones of the `steps` buckets after `start`; returns where to go on, b"" after the last."""
-    query = "SELECT store_key FROM bucket WHERE store_key > ? ORDER BY store_key LIMIT 1 OFFSET ?"
+    go_on, end = stretch_end(connection, "bucket", "store_key", start, steps)
+    if end is not None:
+        connection.execute(SWEEP, (start, end, now_ns))
+    return go_on
+
+
+def stretch_end(
+    connection: sqlite3.Connection, table: str, column: str, start: bytes, steps: int
+) -> tuple[bytes, bytes | None]:
+    """The key `steps` rows after `start`, twice; near the table's end b"" and the last key, None where it is empty."""
+    query = f"SELECT {column} FROM {table} WHERE {column} > ? ORDER BY {column} LIMIT 1 OFFSET ?"  # noqa: S608
     found = connection.execute(query, (start, steps)).fetchone()
-    end = found or connection.execute("SELECT max(store_key) FROM bucket").fetchone()
-    if end[0] is not None:
-        connection.execute(SWEEP, (start, end[0], now_ns))
-    return b"" if found is None else bytes(found[0])
+    if found is not None:
+        return bytes(found[0]), found[0]
+    return b"", connection.execute(f"SELECT max({column}) FROM {table}").fetchone()[0]  # noqa: S608
 
 
 def sweep_history(connection: sqlite3.Connection, now_ns: int) -> None:
@@ -88,26 +128,31 @@ def add_rollup(connection: sqlite3.Connection, rows: Sequence[RollupRow]) -> Non
     """Add units to their labels."""
     conflict = f" ON CONFLICT (epoch, store_key) DO UPDATE SET units = min(units + excluded.units, {INTEGER_MAX})"
     values = [(row.epoch, row.store_key, min(row.units, UNITS_MAX)) for row in rows]
-    _insert(connection, "INSERT INTO rollup VALUES", conflict, values)
+    insert(connection, "INSERT INTO rollup VALUES", conflict, values)
 
 
 def add_report(
     connection: sqlite3.Connection, source: int, number: int, rows: Sequence[RollupRow], now_ns: int
 ) -> bool:
     """Add the rows of a report unless it was added before."""
-    found = connection.execute("SELECT ranges FROM report WHERE source = ?", (str(source),)).fetchone()
+    if not note_number(connection, str(source), number, now_ns):
+        return False
+    add_rollup(connection, rows)
+    return True
+
+
+def note_number(connection: sqlite3.Connection, source: str, number: int, now_ns: int) -> bool:
+    """Note a number of a source; False if it was noted before."""
+    found = connection.execute("SELECT ranges FROM report WHERE source = ?", (source,)).fetchone()
     try:
         numbers = Numbers(json.loads(found[0]) if found else [])
         new = numbers.add(number)
     except (TypeError, ValueError, IndexError) as error:
         raise DamagedError(f"the row of reporter {source} in table report cannot be read") from error
-    if not new:
-        return False
-    add_rollup(connection, rows)
-    connection.execute(
-        "INSERT OR REPLACE INTO report VALUES (?, ?, ?)", (str(source), json.dumps(numbers.ranges), now_ns)
-    )
-    return True
+    if new:
+        values = source, json.dumps(numbers.ranges), now_ns
+        connection.execute("INSERT OR REPLACE INTO report VALUES (?, ?, ?)", values)
+    return new
 
 
 def swap_register(connection: sqlite3.Connection, old: Register, new: Register) -> bool:
@@ -147,7 +192,7 @@ def rollup_rows(connection: sqlite3.Connection, first_epoch: int) -> list[Rollup
     return [RollupRow(*row) for row in connection.execute(query, (first_epoch, ROLLUP_EPOCHS_KEPT))]
 
 
-def _insert(connection: sqlite3.Connection, start: str, end: str, rows: Sequence[tuple[bytes | int, ...]]) -> None:
+def insert(connection: sqlite3.Connection, start: str, end: str, rows: Sequence[tuple[Value, ...]]) -> None:
     """Insert rows, many in a statement."""
     if not rows:
         return
@@ -160,7 +205,7 @@ def _insert(connection: sqlite3.Connection, start: str, end: str, rows: Sequence
     connection.executemany(f"{start} {mark}{end}", rows[whole:])
 
 
-def _flat(rows: Iterable[tuple[bytes | int, ...]]) -> list[bytes | int]:
+def _flat(rows: Iterable[tuple[Value, ...]]) -> list[Value]:
     return [value for row in rows for value in row]
 
 

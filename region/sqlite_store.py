@@ -9,8 +9,9 @@ totals, and what is added (the roll-up) is put back first, so nothing is doubled
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -18,13 +19,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from apportion.core.errors import StoreError
-from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.limit import EPOCH_NS, PeriodLimit, RateLimit
 from apportion.core.messages import Register
-from apportion.region import sqlite_rows
-from apportion.region.buckets import BUCKETS_MAX, Buckets, StoredBucket
+from apportion.region import sqlite_counters, sqlite_rows
+from apportion.region.buckets import BUCKETS_MAX, Buckets
+from apportion.region.sqlite_counters import CounterRow
 from apportion.region.sqlite_file import SqliteFile, Work
 from apportion.region.sqlite_rows import INTEGER_MAX, BucketRow
-from apportion.region.store import Anchor, Charges, ChargesAnswer, Counters, RollupRow
+from apportion.region.store import Anchor, Charges, ChargesAnswer, ClosedPeriod, Counters, GivenBack, RollupRow
 
 MEMORY_DRAIN_NS = 2 * EPOCH_NS
 """Buckets that drain within this live in memory only (design 4.2); after a restart they are full again within it."""
@@ -59,7 +61,9 @@ class _Call:
 
 
 class SqliteStore:
-    """A `Store` on the file at `path`. `wall_ns` is read once, at `open`; from there time is `monotonic_ns`."""
+    """A `Store` on the file at `path`. `wall_ns` is read at `open`; from there time is `monotonic_ns`, but for calendar
+    periods.
+    """
 
     def __init__(
         self,
@@ -121,7 +125,7 @@ class SqliteStore:
             closing = asyncio.get_running_loop().run_in_executor(self._thread, self._file.close)
             self._thread.shutdown(wait=False)
             await asyncio.shield(closing)
-        if self._buckets.changed or self._buckets.decided or self._buckets.decided_durable:
+        if self._buckets.waiting or self._buckets.decided or self._buckets.decided_durable:
             raise StoreError(f"{self._file.path} was closed, but the last decisions could not be written to it")
 
     def now_ns(self) -> int:
@@ -140,14 +144,16 @@ class SqliteStore:
                 if is_durable(member.store_key, member.limit):
                     answered: tuple[ChargesAnswer, ...] = await self._ask(groups=groups, anchor=anchor)
                     return answered
-        answers = self._buckets.decide(groups, anchor, self.now_ns())
-        if self._flush_timer is None and (self._buckets.decided or self._buckets.changed):
+        answers = self._buckets.decide(groups, anchor, self.now_ns(), self._wall_ns())
+        if self._flush_timer is None and (self._buckets.decided or self._buckets.waiting):
             self._arm_flush()
         return answers
 
     def tidy(self) -> None:
-        """In memory; drained rows leave the file with its writes."""
-        self._buckets.tidy(self.now_ns())
+        """In memory; rows leave the file with its writes, and with one of its own where a closing is to be told."""
+        self._buckets.tidy(self.now_ns(), self._wall_ns())
+        if self._open and self._file.audited and self.now_ns() >= self._sweep_ns:
+            self._flush()
 
     async def register(self) -> Register:
         self._check_open()
@@ -165,6 +171,17 @@ class SqliteStore:
         now_ns = self.now_ns()
         work = partial(sqlite_rows.add_report, source=source, number=number, rows=rows, now_ns=now_ns)
         return bool(await self._ask(work=work))
+
+    async def give_back(self, source: int, number: int, rows: tuple[GivenBack, ...]) -> bool:
+        def then(new: bool) -> None:
+            for row in rows if new else ():
+                self._buckets.periods.give_back(row)
+
+        work = partial(sqlite_counters.give_back, source=source, number=number, rows=rows, now_ns=self.now_ns())
+        return bool(await self._ask(work=work, then=then))
+
+    def take_closed(self) -> tuple[ClosedPeriod, ...]:
+        return self._buckets.periods.take_closed()
 
     async def rolled_up(self, first_epoch: int) -> tuple[RollupRow, ...]:
         work = partial(sqlite_rows.rollup_rows, first_epoch=first_epoch)
@@ -250,57 +267,73 @@ class SqliteStore:
         answers = await self._decide(batch)
         works = [(at, call.work) for at, call in enumerate(batch) if call.work is not None]
         flush = self._flush_due or any(call.flush for call in batch)
-        if works or flush or self._buckets.changed:
+        if works or flush or self._buckets.waiting:
             done = await self._commit([work for _, work in works], flush)
-            for (at, _), result in zip(works, done, strict=False):  # what follows is the sweep's
+            for (at, _), result in zip(works, done, strict=True):
                 answers[at] = result
         return answers
 
     async def _decide(self, batch: list[_Call]) -> list[object]:
         """The decisions of each call, None for one without any."""
-        buckets = self._buckets
-        buckets.asked = {each.store_key for call in batch for group in call.groups for each in group.members}
+        # Read once for the batch: what is decided must be what was loaded.
+        buckets, wall_ns = self._buckets, self._wall_ns()
+        buckets.asked = {
+            buckets.key(each, wall_ns) for call in batch for group in call.groups for each in group.members
+        }
         try:
-            await self._load(batch)
+            await self._load(batch, wall_ns)
             decided: list[object] = [
-                None if call.anchor is None else buckets.decide(call.groups, call.anchor, self.now_ns())
+                None if call.anchor is None else buckets.decide(call.groups, call.anchor, self.now_ns(), wall_ns)
                 for call in batch
             ]
             return decided
         finally:
             buckets.asked = set()
 
-    async def _load(self, batch: list[_Call]) -> None:
-        """Bring the durable buckets that the batch asks for into memory."""
-        missing: dict[bytes, RateLimit] = {}
+    async def _load(self, batch: list[_Call], wall_ns: int) -> None:
+        """Bring the durable buckets and period counters that the batch asks for into memory."""
+        buckets = self._buckets
+        rates: dict[bytes, RateLimit] = {}
+        periods: dict[bytes, PeriodLimit] = {}
         for call in batch:
             for group in call.groups:
                 for member in group.members:
-                    key, limit = member.store_key, member.limit
-                    if key not in missing and self._buckets.get(key) is None and self._buckets.is_durable(key, limit):
-                        missing[key] = limit
-        if not missing:
+                    limit = member.limit
+                    if isinstance(limit, PeriodLimit):
+                        key = buckets.periods.key(member.store_key, limit, wall_ns)
+                        if buckets.periods.get(key) is None:
+                            periods[key] = limit
+                    elif buckets.get(member.store_key) is None and buckets.is_durable(member.store_key, limit):
+                        rates[member.store_key] = limit
+        if not rates and not periods:
             return
-        rows = await self._run(partial(self._file.read, partial(sqlite_rows.load_buckets, keys=list(missing))))
+        rows, counter_rows = await self._run(partial(self._file.read, partial(_load, rates=rates, periods=periods)))
         now_ns = self.now_ns()
         for row in rows:
-            self._buckets.put(row[0], _bucket(row, missing[row[0]], now_ns))
+            buckets.put(row[0], sqlite_rows.bucket_of(row, rates[row[0]], now_ns))
+        for counter_row in counter_rows:
+            limit = periods[counter_row[0]]
+            fresh = buckets.periods.fresh(limit, now_ns, wall_ns)
+            buckets.periods.put(counter_row[0], sqlite_counters.record_of(counter_row, limit, fresh))
 
     async def _commit(self, works: Sequence[Work], flush: bool) -> list[object]:
-        """Write changed buckets, what was rolled up with them, and the works, in one transaction.
+        """Write what was changed, what was rolled up with it, and the works, in one transaction. What the works return.
 
         `flush`: also what was rolled up of buckets that live in memory.
         """
         buckets, now_ns = self._buckets, self.now_ns()
-        rows = [_row(key, bucket) for key, bucket in buckets.take_changed().items()]
+        rows = [sqlite_rows.row_of(key, bucket) for key, bucket in buckets.take_changed().items()]
+        counters = [sqlite_counters.row_of(*item) for item in buckets.periods.take_changed().items()]
         durable = buckets.decided_durable.take()
         memory: tuple[RollupRow, ...] = ()
         if flush:
             self._disarm_flush()
             memory = buckets.decided.take()
+        works = [partial(self._file.put_counters, rows=counters), *works]  # first: some works change them further
+        asked = len(works)
         if now_ns >= self._sweep_ns:
             self._sweep_ns = now_ns + SWEEP_EVERY_NS
-            works = [*works, partial(self._file.sweep, now_ns=now_ns)]
+            works.append(partial(self._file.sweep, now_ns=now_ns, wall_ns=self._wall_ns()))
         try:
             done = await self._run(partial(self._file.commit, now_ns, rows, (*durable, *memory), works))
         except BaseException:
@@ -311,7 +344,11 @@ class SqliteStore:
                 self._arm_flush()
             raise
         buckets.written()
-        return done
+        if len(done) > asked:
+            swept: Any = done.pop()
+            for key, closed in swept:
+                buckets.periods.reclaimed(key, closed)
+        return done[1:]
 
     def _arm_flush(self) -> None:
         if self._flush_timer is None:
@@ -333,22 +370,7 @@ def _fail(call: _Call, error: Exception) -> None:
         call.result.set_exception(error)
 
 
-def _row(key: bytes, bucket: StoredBucket) -> BucketRow:
-    """The bucket as its row. Numbers saturate at 64 bits: such a backlog is over every capacity, before and after."""
-    limit = bucket.limit
-    units, backlog = min(limit.units, INTEGER_MAX), min(bucket.backlog, INTEGER_MAX)
-    return key, units, limit.period_ns, limit.burst, backlog, bucket.last
-
-
-def _bucket(row: BucketRow, limit: RateLimit, now_ns: int) -> StoredBucket:
-    """The bucket of a row. One that is damaged counts as without tokens of the limit asked, the worst it can be."""
-    _, units, period_ns, burst, backlog, last = row
-    try:
-        kept = RateLimit(units, period_ns, burst)
-        if min(backlog, last) < 0 or {type(value) for value in row[1:]} != {int}:
-            raise ValueError("a row holds whole numbers")
-    except (TypeError, ValueError):
-        return StoredBucket(limit, now_ns, True, limit.burst * limit.period_ticks)
-    bucket = StoredBucket(kept, now_ns, True, backlog)
-    bucket.last = min(bucket.last, last)
-    return bucket
+def _load(
+    connection: sqlite3.Connection, rates: Collection[bytes], periods: Collection[bytes]
+) -> tuple[list[BucketRow], list[CounterRow]]:
+    return sqlite_rows.load_buckets(connection, list(rates)), sqlite_counters.load(connection, list(periods))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.limit import EPOCH_NS, Finite, PeriodLimit
 from apportion.core.rule import Rule
 from apportion.core.stages import lasting_ns
 from apportion.region.authority import Authority
@@ -70,10 +70,11 @@ class States:
         return f"not heard, and may answer by when_unavailable: {listed}"
 
 
-def losses_of(authority: Authority, rule: Rule, limit: RateLimit) -> list[str]:
+def losses_of(authority: Authority, rule: Rule, limit: Finite) -> list[str]:
     """What the counters of a quota have lost that would still count against its limit now."""
     lost = authority.lost_epoch
-    if lost is None or rule.local or (authority.epoch - lost) * EPOCH_NS > max(limit.drain_ns, EPOCH_NS):
+    lasting_ns = limit.length_ns if isinstance(limit, PeriodLimit) else max(limit.drain_ns, EPOCH_NS)
+    if lost is None or rule.local or (authority.epoch - lost) * EPOCH_NS > lasting_ns:
         return []
-    more = f"at most {limit.burst} units more were admitted"
+    more = f"at most {limit.largest} units more were admitted"
     return [f"restart: the store began anew in epoch {lost}, and what was used before is not counted: {more}"]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from apportion.core.key import key_text
+from apportion.core.limit import RateLimit
 from apportion.core.meter import Meter
 from apportion.region.events import Note
 from apportion.region.quotas import KnownQuota, QuotaTable
@@ -42,7 +43,9 @@ class RuleSum:
 
 
 class Sums:
-    """Judges labels. `rules` by domain and name, since this replica started."""
+    """Judges labels; quotas of a period are only added up, as no second has a part of them. `rules` by domain and name,
+    since this replica started.
+    """
 
     def __init__(self, table: QuotaTable) -> None:
         self.rules: dict[Name, RuleSum] = {}
@@ -76,7 +79,7 @@ class Sums:
     def _add(self, known: KnownQuota, label: int, units: int, refused: int) -> int:
         """Add one quota's sum to its rule's; returns by how much it was over."""
         meter = self._meter(known)
-        over = meter.record(label, units)
+        over = meter.record(label, units) if meter is not None else 0
         total = self.rules.setdefault((known.quota.domain, known.quota.rule), RuleSum())
         total.worst = max(total.worst, over)
         if over:
@@ -86,11 +89,13 @@ class Sums:
             total.label, total.admitted = label, 0
         total.admitted += units
         total.admitted_ever += units
-        total.refused_with_room += min(refused, meter.room)
+        total.refused_with_room += min(refused, meter.room) if meter is not None else 0
         return over
 
-    def _meter(self, known: KnownQuota) -> Meter:
-        """The quota's meter; a new one from the label on in which its limit is another."""
+    def _meter(self, known: KnownQuota) -> Meter | None:
+        """The quota's meter; a new one from the label on in which its limit is another; None: it is of a period."""
+        if not isinstance(known.limit, RateLimit):
+            return None
         meter = self._meters.get(known.store_key)
         if meter is None or meter.limit != known.limit or meter.divided is not known.rule.divided:
             meter = self._meters[known.store_key] = Meter(known.limit, known.rule.divided)
@@ -111,7 +116,7 @@ def _passed(known: KnownQuota, label: int, admitted: int, over: int, edges: int)
         ("key", key_text(known.quota.key)),
         ("epoch", label),
         ("admitted", admitted),
-        ("limit", known.limit.units_in_epoch(label)),
+        ("limit", known.rate.units_in_epoch(label)),
         ("over", over),
         ("edges", edges),
     )

@@ -6,13 +6,13 @@ present epoch; in an epoch that nobody divided, the newest version holds at once
 
 from __future__ import annotations
 
-from apportion.core.limit import RateLimit
+from apportion.core.limit import Finite, Unlimited
 from apportion.core.messages import Quota
 from apportion.core.rule import Rule, RuleSet
 from apportion.core.rules_change import RulesInForce
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
 
-Limited = tuple[Rule, RateLimit]
+Limited = tuple[Rule, Finite]
 
 
 class Lookup:
@@ -25,7 +25,7 @@ class Lookup:
         """The rule of a quota and its limit; None when nothing limits it."""
         rule = self.rules.get((quota.domain, quota.rule))
         rule = rule.for_encoded_key(quota.key) if rule is not None else None
-        if rule is None or not isinstance(rule.limit, RateLimit):
+        if rule is None or isinstance(rule.limit, Unlimited):
             return None
         return rule, rule.limit
 

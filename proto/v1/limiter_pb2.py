@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n apportion/proto/v1/limiter.proto\x12\x0c\x61pportion.v1\x1a\x1egoogle/protobuf/duration.proto\"o\n\rDecideRequest\x12\x0e\n\x06\x64omain\x18\x01 \x01(\t\x12-\n\x0b\x64\x65scriptors\x18\x02 \x03(\x0b\x32\x18.apportion.v1.Descriptor\x12\x1f\n\x17refuse_unknown_measures\x18\x03 \x01(\x08\"\xfb\x01\n\nDescriptor\x12<\n\ndimensions\x18\x01 \x03(\x0b\x32(.apportion.v1.Descriptor.DimensionsEntry\x12\x11\n\x04\x63ost\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12\x32\n\x05\x63osts\x18\x03 \x03(\x0b\x32#.apportion.v1.Descriptor.CostsEntry\x1a\x31\n\x0f\x44imensionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a,\n\nCostsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x42\x07\n\x05_cost\"\xa3\x01\n\x0e\x44\x65\x63ideResponse\x12\x0f\n\x07\x61llowed\x18\x01 \x01(\x08\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x02 \x01(\t\x12\x1a\n\rdeciding_rule\x18\x03 \x01(\tH\x00\x88\x01\x01\x12+\n\x08verdicts\x18\x04 \x03(\x0b\x32\x19.apportion.v1.RuleVerdict\x12\x10\n\x08\x64\x65graded\x18\x05 \x01(\x08\x42\x10\n\x0e_deciding_rule\"P\n\x05Limit\x12\r\n\x05units\x18\x01 \x01(\x04\x12)\n\x06period\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05\x62urst\x18\x03 \x01(\x04\"\x9f\x03\n\x0bRuleVerdict\x12\x0c\n\x04rule\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x03(\t\x12\x0c\n\x04\x63ost\x18\x03 \x01(\x04\x12\x0f\n\x07\x61llowed\x18\x04 \x01(\x08\x12\x0f\n\x07\x63harged\x18\x05 \x01(\x08\x12\x16\n\tremaining\x18\x06 \x01(\x04H\x00\x88\x01\x01\x12\x35\n\x0fremaining_scope\x18\x07 \x01(\x0e\x32\x1c.apportion.v1.RemainingScope\x12.\n\x0bretry_after\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0breset_after\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12$\n\x06reason\x18\n \x01(\x0e\x32\x14.apportion.v1.Reason\x12\x12\n\x05\x65poch\x18\x0b \x01(\x04H\x01\x88\x01\x01\x12\x10\n\x08\x64\x65graded\x18\x0c \x01(\x08\x12\"\n\x05limit\x18\r \x01(\x0b\x32\x13.apportion.v1.Limit\x12\x0e\n\x06shadow\x18\x0e \x01(\x08\x42\x0c\n\n_remainingB\x08\n\x06_epoch\"B\n\x11\x44\x65\x63ideManyRequest\x12-\n\x08requests\x18\x01 \x03(\x0b\x32\x1b.apportion.v1.DecideRequest\"E\n\x12\x44\x65\x63ideManyResponse\x12/\n\tresponses\x18\x01 \x03(\x0b\x32\x1c.apportion.v1.DecideResponse*g\n\x0eRemainingScope\x12\x1f\n\x1bREMAINING_SCOPE_UNSPECIFIED\x10\x00\x12\x18\n\x14REMAINING_SCOPE_EDGE\x10\x01\x12\x1a\n\x16REMAINING_SCOPE_REGION\x10\x02*\xa5\x01\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n\x11REASON_OVER_LIMIT\x10\x01\x12\x15\n\x11REASON_IMPOSSIBLE\x10\x02\x12\x16\n\x12REASON_UNAVAILABLE\x10\x03\x12\x14\n\x10REASON_KEYS_FULL\x10\x04\x12\x12\n\x0eREASON_PENDING\x10\x05\x12\x13\n\x0fREASON_UNLISTED\x10\x06\x32\xe2\x01\n\x07Limiter\x12\x43\n\x06\x44\x65\x63ide\x12\x1b.apportion.v1.DecideRequest\x1a\x1c.apportion.v1.DecideResponse\x12O\n\nDecideMany\x12\x1f.apportion.v1.DecideManyRequest\x1a .apportion.v1.DecideManyResponse\x12\x41\n\x04Peek\x12\x1b.apportion.v1.DecideRequest\x1a\x1c.apportion.v1.DecideResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n apportion/proto/v1/limiter.proto\x12\x0c\x61pportion.v1\x1a\x1egoogle/protobuf/duration.proto\"o\n\rDecideRequest\x12\x0e\n\x06\x64omain\x18\x01 \x01(\t\x12-\n\x0b\x64\x65scriptors\x18\x02 \x03(\x0b\x32\x18.apportion.v1.Descriptor\x12\x1f\n\x17refuse_unknown_measures\x18\x03 \x01(\x08\"\xfb\x01\n\nDescriptor\x12<\n\ndimensions\x18\x01 \x03(\x0b\x32(.apportion.v1.Descriptor.DimensionsEntry\x12\x11\n\x04\x63ost\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12\x32\n\x05\x63osts\x18\x03 \x03(\x0b\x32#.apportion.v1.Descriptor.CostsEntry\x1a\x31\n\x0f\x44imensionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a,\n\nCostsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x42\x07\n\x05_cost\"\xa3\x01\n\x0e\x44\x65\x63ideResponse\x12\x0f\n\x07\x61llowed\x18\x01 \x01(\x08\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x02 \x01(\t\x12\x1a\n\rdeciding_rule\x18\x03 \x01(\tH\x00\x88\x01\x01\x12+\n\x08verdicts\x18\x04 \x03(\x0b\x32\x19.apportion.v1.RuleVerdict\x12\x10\n\x08\x64\x65graded\x18\x05 \x01(\x08\x42\x10\n\x0e_deciding_rule\"x\n\x05Limit\x12\r\n\x05units\x18\x01 \x01(\x04\x12)\n\x06period\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05\x62urst\x18\x03 \x01(\x04\x12&\n\x07periods\x18\x04 \x01(\x0b\x32\x15.apportion.v1.Periods\"b\n\x07Periods\x12$\n\x06\x61nchor\x18\x01 \x01(\x0e\x32\x14.apportion.v1.Anchor\x12\x10\n\x08multiple\x18\x02 \x01(\r\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x11\n\ttime_zone\x18\x04 \x01(\t\"\x9f\x03\n\x0bRuleVerdict\x12\x0c\n\x04rule\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x03(\t\x12\x0c\n\x04\x63ost\x18\x03 \x01(\x04\x12\x0f\n\x07\x61llowed\x18\x04 \x01(\x08\x12\x0f\n\x07\x63harged\x18\x05 \x01(\x08\x12\x16\n\tremaining\x18\x06 \x01(\x04H\x00\x88\x01\x01\x12\x35\n\x0fremaining_scope\x18\x07 \x01(\x0e\x32\x1c.apportion.v1.RemainingScope\x12.\n\x0bretry_after\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0breset_after\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12$\n\x06reason\x18\n \x01(\x0e\x32\x14.apportion.v1.Reason\x12\x12\n\x05\x65poch\x18\x0b \x01(\x04H\x01\x88\x01\x01\x12\x10\n\x08\x64\x65graded\x18\x0c \x01(\x08\x12\"\n\x05limit\x18\r \x01(\x0b\x32\x13.apportion.v1.Limit\x12\x0e\n\x06shadow\x18\x0e \x01(\x08\x42\x0c\n\n_remainingB\x08\n\x06_epoch\"B\n\x11\x44\x65\x63ideManyRequest\x12-\n\x08requests\x18\x01 \x03(\x0b\x32\x1b.apportion.v1.DecideRequest\"E\n\x12\x44\x65\x63ideManyResponse\x12/\n\tresponses\x18\x01 \x03(\x0b\x32\x1c.apportion.v1.DecideResponse*g\n\x0eRemainingScope\x12\x1f\n\x1bREMAINING_SCOPE_UNSPECIFIED\x10\x00\x12\x18\n\x14REMAINING_SCOPE_EDGE\x10\x01\x12\x1a\n\x16REMAINING_SCOPE_REGION\x10\x02*\xa5\x01\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n\x11REASON_OVER_LIMIT\x10\x01\x12\x15\n\x11REASON_IMPOSSIBLE\x10\x02\x12\x16\n\x12REASON_UNAVAILABLE\x10\x03\x12\x14\n\x10REASON_KEYS_FULL\x10\x04\x12\x12\n\x0eREASON_PENDING\x10\x05\x12\x13\n\x0fREASON_UNLISTED\x10\x06*_\n\x06\x41nchor\x12\x16\n\x12\x41NCHOR_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x41NCHOR_CALENDAR\x10\x01\x12\x14\n\x10\x41NCHOR_FIRST_USE\x10\x02\x12\x12\n\x0e\x41NCHOR_ROLLING\x10\x03\x32\xe2\x01\n\x07Limiter\x12\x43\n\x06\x44\x65\x63ide\x12\x1b.apportion.v1.DecideRequest\x1a\x1c.apportion.v1.DecideResponse\x12O\n\nDecideMany\x12\x1f.apportion.v1.DecideManyRequest\x1a .apportion.v1.DecideManyResponse\x12\x41\n\x04Peek\x12\x1b.apportion.v1.DecideRequest\x1a\x1c.apportion.v1.DecideResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,10 +36,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DESCRIPTOR_DIMENSIONSENTRY']._serialized_options = b'8\001'
   _globals['_DESCRIPTOR_COSTSENTRY']._loaded_options = None
   _globals['_DESCRIPTOR_COSTSENTRY']._serialized_options = b'8\001'
-  _globals['_REMAININGSCOPE']._serialized_start=1254
-  _globals['_REMAININGSCOPE']._serialized_end=1357
-  _globals['_REASON']._serialized_start=1360
-  _globals['_REASON']._serialized_end=1525
+  _globals['_REMAININGSCOPE']._serialized_start=1394
+  _globals['_REMAININGSCOPE']._serialized_end=1497
+  _globals['_REASON']._serialized_start=1500
+  _globals['_REASON']._serialized_end=1665
+  _globals['_ANCHOR']._serialized_start=1667
+  _globals['_ANCHOR']._serialized_end=1762
   _globals['_DECIDEREQUEST']._serialized_start=82
   _globals['_DECIDEREQUEST']._serialized_end=193
   _globals['_DESCRIPTOR']._serialized_start=196
@@ -51,13 +53,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DECIDERESPONSE']._serialized_start=450
   _globals['_DECIDERESPONSE']._serialized_end=613
   _globals['_LIMIT']._serialized_start=615
-  _globals['_LIMIT']._serialized_end=695
-  _globals['_RULEVERDICT']._serialized_start=698
-  _globals['_RULEVERDICT']._serialized_end=1113
-  _globals['_DECIDEMANYREQUEST']._serialized_start=1115
-  _globals['_DECIDEMANYREQUEST']._serialized_end=1181
-  _globals['_DECIDEMANYRESPONSE']._serialized_start=1183
-  _globals['_DECIDEMANYRESPONSE']._serialized_end=1252
-  _globals['_LIMITER']._serialized_start=1528
-  _globals['_LIMITER']._serialized_end=1754
+  _globals['_LIMIT']._serialized_end=735
+  _globals['_PERIODS']._serialized_start=737
+  _globals['_PERIODS']._serialized_end=835
+  _globals['_RULEVERDICT']._serialized_start=838
+  _globals['_RULEVERDICT']._serialized_end=1253
+  _globals['_DECIDEMANYREQUEST']._serialized_start=1255
+  _globals['_DECIDEMANYREQUEST']._serialized_end=1321
+  _globals['_DECIDEMANYRESPONSE']._serialized_start=1323
+  _globals['_DECIDEMANYRESPONSE']._serialized_end=1392
+  _globals['_LIMITER']._serialized_start=1765
+  _globals['_LIMITER']._serialized_end=1991
 # @@protoc_insertion_point(module_scope)

@@ -88,6 +88,34 @@ REASON_UNLISTED: Reason.ValueType  # 6
 """The tenant is on no plan, and the rules refuse such tenants, however long they wait."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
+class _Anchor:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AnchorEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Anchor.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ANCHOR_UNSPECIFIED: _Anchor.ValueType  # 0
+    """Not told."""
+    ANCHOR_CALENDAR: _Anchor.ValueType  # 1
+    """By the calendar of a zone, for all subjects at once."""
+    ANCHOR_FIRST_USE: _Anchor.ValueType  # 2
+    """With the subject's first call, and again with the first one after its end."""
+    ANCHOR_ROLLING: _Anchor.ValueType  # 3
+    """Never: every window of that length counts."""
+
+class Anchor(_Anchor, metaclass=_AnchorEnumTypeWrapper):
+    """When the periods of an allowance begin."""
+
+ANCHOR_UNSPECIFIED: Anchor.ValueType  # 0
+"""Not told."""
+ANCHOR_CALENDAR: Anchor.ValueType  # 1
+"""By the calendar of a zone, for all subjects at once."""
+ANCHOR_FIRST_USE: Anchor.ValueType  # 2
+"""With the subject's first call, and again with the first one after its end."""
+ANCHOR_ROLLING: Anchor.ValueType  # 3
+"""Never: every window of that length counts."""
+Global___Anchor: _TypeAlias = Anchor  # noqa: Y015
+
 @_typing.final
 class DecideRequest(_message.Message):
     """A request, by what is known of it."""
@@ -254,13 +282,18 @@ class Limit(_message.Message):
     UNITS_FIELD_NUMBER: _builtins.int
     PERIOD_FIELD_NUMBER: _builtins.int
     BURST_FIELD_NUMBER: _builtins.int
+    PERIODS_FIELD_NUMBER: _builtins.int
     units: _builtins.int
     """Units allowed in each period; 0 = nothing is ever allowed."""
     burst: _builtins.int
     """The most that may pass at once, units."""
     @_builtins.property
     def period(self) -> _duration_pb2.Duration:
-        """Length of the period; always present."""
+        """Length of the period, about that where it is of months or years; always present."""
+
+    @_builtins.property
+    def periods(self) -> Global___Periods:
+        """The periods of an allowance, which may be used at any pace within one; absent = a rate."""
 
     def __init__(
         self,
@@ -268,14 +301,49 @@ class Limit(_message.Message):
         units: _builtins.int = ...,
         period: _duration_pb2.Duration | None = ...,
         burst: _builtins.int = ...,
+        periods: Global___Periods | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["period", b"period"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["period", b"period", "periods", b"periods"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["burst", b"burst", "period", b"period", "units", b"units"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["burst", b"burst", "period", b"period", "periods", b"periods", "units", b"units"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Limit: _TypeAlias = Limit  # noqa: Y015
+
+@_typing.final
+class Periods(_message.Message):
+    """The periods of an allowance."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANCHOR_FIELD_NUMBER: _builtins.int
+    MULTIPLE_FIELD_NUMBER: _builtins.int
+    UNIT_FIELD_NUMBER: _builtins.int
+    TIME_ZONE_FIELD_NUMBER: _builtins.int
+    anchor: Global___Anchor.ValueType
+    """When they begin."""
+    multiple: _builtins.int
+    """How many of `unit` each lasts, at least 1."""
+    unit: _builtins.str
+    """`s`, `min`, `hour`, `day`, `week`, `month` or `year`."""
+    time_zone: _builtins.str
+    """The zone of the calendar; empty with another anchor."""
+    def __init__(
+        self,
+        *,
+        anchor: Global___Anchor.ValueType = ...,
+        multiple: _builtins.int = ...,
+        unit: _builtins.str = ...,
+        time_zone: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["anchor", b"anchor", "multiple", b"multiple", "time_zone", b"time_zone", "unit", b"unit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Periods: _TypeAlias = Periods  # noqa: Y015
 
 @_typing.final
 class RuleVerdict(_message.Message):

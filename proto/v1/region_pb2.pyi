@@ -965,6 +965,7 @@ class AcquireAnswer(_message.Message):
     LENT_QUOTA_FIELD_NUMBER: _builtins.int
     LENT_EPOCH_FIELD_NUMBER: _builtins.int
     LENT_UNITS_FIELD_NUMBER: _builtins.int
+    MEMBER_RESET_NS_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number of the Acquire."""
     group_admitted: _builtins.bytes
@@ -984,8 +985,8 @@ class AcquireAnswer(_message.Message):
     - 1 = never.
     """
     member_backlog: _builtins.bytes
-    """Column u64, a row for each member: backlog of the store's bucket in unit-ticks; 2^64 - 1 = none, a pool
-    decided.
+    """Column u64, a row for each member: backlog of the store's bucket in unit-ticks; 2^64 - 1 = none, there
+    is no bucket.
     """
     member_store: _builtins.bytes
     """Column flag, a row for each member: 1 = decided and rolled up in the store, 0 = borrowed, and the edge
@@ -999,6 +1000,11 @@ class AcquireAnswer(_message.Message):
     """Column u64, a row for each loan: the only epoch in which the edge may spend it."""
     lent_units: _builtins.bytes
     """Column u64, a row for each loan: units."""
+    member_reset_ns: _builtins.bytes
+    """Column u64, a row for each member: nanoseconds until the allowance of a period quota is whole again; 2^64 - 1 =
+    none, it has no period. No rows at all = none of any. It is the only thing that says which period was charged:
+    nobody but the region names one.
+    """
     @_builtins.property
     def tick(self) -> Global___Tick:
         """The epoch now; always present."""
@@ -1019,10 +1025,11 @@ class AcquireAnswer(_message.Message):
         lent_quota: _builtins.bytes = ...,
         lent_epoch: _builtins.bytes = ...,
         lent_units: _builtins.bytes = ...,
+        member_reset_ns: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["tick", b"tick"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_admitted", b"group_admitted", "group_member_count", b"group_member_count", "lent_epoch", b"lent_epoch", "lent_quota", b"lent_quota", "lent_units", b"lent_units", "member_backlog", b"member_backlog", "member_epoch", b"member_epoch", "member_outcome", b"member_outcome", "member_remaining", b"member_remaining", "member_store", b"member_store", "member_wait_ns", b"member_wait_ns", "number", b"number", "tick", b"tick"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_admitted", b"group_admitted", "group_member_count", b"group_member_count", "lent_epoch", b"lent_epoch", "lent_quota", b"lent_quota", "lent_units", b"lent_units", "member_backlog", b"member_backlog", "member_epoch", b"member_epoch", "member_outcome", b"member_outcome", "member_remaining", b"member_remaining", "member_reset_ns", b"member_reset_ns", "member_store", b"member_store", "member_wait_ns", b"member_wait_ns", "number", b"number", "tick", b"tick"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1741,6 +1748,7 @@ class QuotaState(_message.Message):
     REFUSED_WITH_ROOM_FIELD_NUMBER: _builtins.int
     STATE_REASON_FIELD_NUMBER: _builtins.int
     LOSSES_FIELD_NUMBER: _builtins.int
+    PERIOD_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """Domain of the rule."""
     rule: _builtins.str
@@ -1756,7 +1764,7 @@ class QuotaState(_message.Message):
     limit_units: _builtins.int
     """What is allowed in one period of the limit, units."""
     limit_period_ns: _builtins.int
-    """The period of the limit, nanoseconds."""
+    """The period of the limit, nanoseconds; about that where `period` has months or years."""
     burst: _builtins.int
     """The most that may pass at once, units."""
     quota_units: _builtins.int
@@ -1770,8 +1778,8 @@ class QuotaState(_message.Message):
     always. Absent = nothing was metered yet.
     """
     used: _builtins.int
-    """Units that count against the limit now: of a divided quota, what the rollup has of the present epoch; of another,
-    what the store's bucket still holds. Absent = the store did not answer.
+    """Units that count against the limit now: of a divided quota, what the rollup has of the present epoch; of a quota of
+    a period, what was used in it; of another, what the store's bucket still holds. Absent = the store did not answer.
     """
     resets_after_ns: _builtins.int
     """Nanoseconds until the whole allowance is there again if nobody spends any more; absent = `used` is, too."""
@@ -1821,6 +1829,10 @@ class QuotaState(_message.Message):
         nothing.
         """
 
+    @_builtins.property
+    def period(self) -> Global___PeriodState:
+        """The period that is counted, of a quota of a period; absent = the limit is a rate."""
+
     def __init__(
         self,
         *,
@@ -1853,10 +1865,11 @@ class QuotaState(_message.Message):
         refused_with_room: _builtins.int = ...,
         state_reason: _builtins.str = ...,
         losses: _abc.Iterable[_builtins.str] | None = ...,
+        period: Global___PeriodState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "resets_after_ns", b"resets_after_ns", "used", b"used"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "period", b"period", "resets_after_ns", b"resets_after_ns", "used", b"used"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "bound_reason", b"bound_reason", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_dimensions", b"key_dimensions", "key_text", b"key_text", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "losses", b"losses", "lowered_by", b"lowered_by", "offered", b"offered", "quota_units", b"quota_units", "refused", b"refused", "refused_at_edges", b"refused_at_edges", "refused_with_room", b"refused_with_room", "reset_reason", b"reset_reason", "resets_after_ns", b"resets_after_ns", "rule", b"rule", "rules_version", b"rules_version", "state", b"state", "state_reason", b"state_reason", "used", b"used", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "bound_reason", b"bound_reason", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_dimensions", b"key_dimensions", "key_text", b"key_text", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "losses", b"losses", "lowered_by", b"lowered_by", "offered", b"offered", "period", b"period", "quota_units", b"quota_units", "refused", b"refused", "refused_at_edges", b"refused_at_edges", "refused_with_room", b"refused_with_room", "reset_reason", b"reset_reason", "resets_after_ns", b"resets_after_ns", "rule", b"rule", "rules_version", b"rules_version", "state", b"state", "state_reason", b"state_reason", "used", b"used", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__above_quota: _TypeAlias = _typing.Literal["above_quota"]  # noqa: Y015
     _WhichOneofArgType__above_quota: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota"]  # noqa: Y015
@@ -1876,6 +1889,53 @@ class QuotaState(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__used) -> _WhichOneofReturnType__used | None: ...
 
 Global___QuotaState: _TypeAlias = QuotaState  # noqa: Y015
+
+@_typing.final
+class PeriodState(_message.Message):
+    """Which periods a quota has, and which one it is in."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANCHOR_FIELD_NUMBER: _builtins.int
+    LENGTH_FIELD_NUMBER: _builtins.int
+    ZONE_FIELD_NUMBER: _builtins.int
+    START_NS_FIELD_NUMBER: _builtins.int
+    END_NS_FIELD_NUMBER: _builtins.int
+    anchor: _builtins.str
+    """When they begin, the word of the rules file: `calendar`, `first_use` or `rolling`."""
+    length: _builtins.str
+    """Their length as the rules file has it: `day`, `6hour`."""
+    zone: _builtins.str
+    """The zone whose clock says when they begin; empty = no clock does."""
+    start_ns: _builtins.int
+    """When the present one began by the store's clock, nanoseconds since 1970 UTC; of a rolling window, where it reaches
+    back to. Absent = the store did not answer, or nothing was used, so that the subject's next call begins one.
+    """
+    end_ns: _builtins.int
+    """When it ends; of a rolling window, now. Absent = `start_ns` is, too."""
+    def __init__(
+        self,
+        *,
+        anchor: _builtins.str = ...,
+        length: _builtins.str = ...,
+        zone: _builtins.str = ...,
+        start_ns: _builtins.int | None = ...,
+        end_ns: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_ns", b"_end_ns", "_start_ns", b"_start_ns", "end_ns", b"end_ns", "start_ns", b"start_ns"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_ns", b"_end_ns", "_start_ns", b"_start_ns", "anchor", b"anchor", "end_ns", b"end_ns", "length", b"length", "start_ns", b"start_ns", "zone", b"zone"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__end_ns: _TypeAlias = _typing.Literal["end_ns"]  # noqa: Y015
+    _WhichOneofArgType__end_ns: _TypeAlias = _typing.Literal["_end_ns", b"_end_ns"]  # noqa: Y015
+    _WhichOneofReturnType__start_ns: _TypeAlias = _typing.Literal["start_ns"]  # noqa: Y015
+    _WhichOneofArgType__start_ns: _TypeAlias = _typing.Literal["_start_ns", b"_start_ns"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_ns) -> _WhichOneofReturnType__end_ns | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_ns) -> _WhichOneofReturnType__start_ns | None: ...
+
+Global___PeriodState: _TypeAlias = PeriodState  # noqa: Y015
 
 @_typing.final
 class EpochState(_message.Message):
@@ -2033,6 +2093,7 @@ class RuleTotals(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     OFFERED_LATEST_FIELD_NUMBER: _builtins.int
     ADMITTED_LATEST_FIELD_NUMBER: _builtins.int
+    LIMIT_PERIOD_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """Domain of the rule."""
     rule: _builtins.str
@@ -2061,6 +2122,10 @@ class RuleTotals(_message.Message):
     """Offered cost of the latest report of every edge, units: about one second's."""
     admitted_latest: _builtins.int
     """Units of the last label whose reports are all due."""
+    limit_period: _builtins.str
+    """Length of the limit's period as the rules file has it, such as `month`, where it is a quota of a period; empty = it
+    is a rate.
+    """
     def __init__(
         self,
         *,
@@ -2077,10 +2142,11 @@ class RuleTotals(_message.Message):
         state: Global___RuleState.ValueType = ...,
         offered_latest: _builtins.int = ...,
         admitted_latest: _builtins.int = ...,
+        limit_period: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_bound", b"_bound", "bound", b"bound"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bound", b"_bound", "admitted", b"admitted", "admitted_latest", b"admitted_latest", "bound", b"bound", "crossings", b"crossings", "domain", b"domain", "enforce", b"enforce", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "offered", b"offered", "offered_latest", b"offered_latest", "rule", b"rule", "state", b"state", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bound", b"_bound", "admitted", b"admitted", "admitted_latest", b"admitted_latest", "bound", b"bound", "crossings", b"crossings", "domain", b"domain", "enforce", b"enforce", "limit_period", b"limit_period", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "offered", b"offered", "offered_latest", b"offered_latest", "rule", b"rule", "state", b"state", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__bound: _TypeAlias = _typing.Literal["bound"]  # noqa: Y015
     _WhichOneofArgType__bound: _TypeAlias = _typing.Literal["_bound", b"_bound"]  # noqa: Y015

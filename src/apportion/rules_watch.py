@@ -16,6 +16,7 @@ import structlog
 
 from apportion.core.errors import ApportionError, InputError
 from apportion.core.last_good import Merged, Texts, merge
+from apportion.core.rule import RuleSet
 from apportion.core.rules_file import digest_of, parse_rules
 from apportion.rules_path import read_rule_files, signature
 
@@ -31,6 +32,7 @@ REASON_MAX = 4_000
 """Characters of the reason kept; the log and the status show the first problems."""
 
 Adopt = Callable[[Merged], Awaitable[None]]
+Parse = Callable[[Texts], RuleSet]
 
 
 @dataclass(slots=True)
@@ -46,13 +48,16 @@ class Status:
 
 
 class RulesWatch:
-    """Calls `adopt` with every new state of the files at `path`; `texts` is what is in force at the start."""
+    """Calls `adopt` with every new state of the files at `path`; `texts` is in force at the start. `parse` reads
+    them and says by RulesError what may not be.
+    """
 
-    def __init__(self, path: str | Path, texts: Texts, adopt: Adopt) -> None:
+    def __init__(self, path: str | Path, texts: Texts, adopt: Adopt, parse: Parse = parse_rules) -> None:
         self.status = Status()
         self._path = path
         self._good = texts
         self._adopt = adopt
+        self._parse = parse
         self._seen = signature(path)
         self._taken = digest_of(texts)
         self._looks = 0
@@ -102,7 +107,7 @@ class RulesWatch:
         kept = tuple((each.place.file, good[each.place.file]) for each in unreadable if each.place.file in good)
         wanted = tuple(sorted((*texts, *kept)))
         try:
-            merged = await asyncio.to_thread(merge, self._good, wanted, parse_rules)
+            merged = await asyncio.to_thread(merge, self._good, wanted, self._parse)
         except InputError as error:
             self._refuse(digest, tuple(name for name, _ in wanted), str(error), asked)
             return

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from apportion.core.limit import RateLimit
-from tests.contract.worlds import HOUR, MINUTE, SECOND, SLOW, World, admitted, ask, one
+from tests.contract.worlds import HOUR, MINUTE, SECOND, SLOW, World, admitted, ask, bucket, one
 
 pytestmark = pytest.mark.asyncio
 
@@ -49,7 +49,7 @@ async def test_c_a_forged_backlog_in_the_file_never_fits_and_stays(tmp_path: Pat
         async with world.store() as store:
             answer = await ask(store, one(b"k", SLOW, cost=5), one(b"k", SLOW, cost=2**64 - 1), one(b"k", SLOW, cost=5))
             assert answer.admitted == 0
-            assert answer.members[0].backlog == FORGED
+            assert bucket(answer).backlog == FORGED
             assert await admitted(store, one(b"other", SLOW, cost=5)) == [1]
         assert [row for row in rows(world.path) if row[0] == b"k"] == before
 

@@ -5,6 +5,7 @@ import pytest
 from apportion.core.limit import RateLimit, default_burst
 from apportion.region.memory_store import MemoryStore
 from apportion.region.store import Anchor, Charge, Charges
+from tests.contract.worlds import bucket
 
 HOUR_NS = 3600 * 1_000_000_000
 MS = 1_000_000
@@ -31,7 +32,7 @@ class Clock:
 async def ask(store: MemoryStore, limit: RateLimit, count: int, peek: bool = False) -> tuple[int, int]:
     """How many of `count` pass, and what is left then."""
     (answer,) = await store.consume((Charges(count, (Charge(KEY, limit, 1),), peek),), Anchor(1, 0))
-    room = limit.burst * limit.period_ticks - answer.members[0].backlog
+    room = limit.burst * limit.period_ticks - bucket(answer).backlog
     return answer.admitted, max(0, room) // limit.period_ticks
 
 

@@ -200,8 +200,9 @@ def test_long_quotas_on_a_store_that_keeps_nothing_are_refused() -> None:
     result = run(QUOTAS, "--store", "memory:")
     assert result.exit_code == 2
     assert (
-        "quotas.yaml:22: rules[zone-of-the-file]: the quota 1000/day would be counted on `memory:`, where each restart "
-        "is worth a whole allowance; count it in a region on sqlite, or write `wrong_costs: noise` if that is no harm"
+        "quotas.yaml:22: rules[zone-of-the-file]: the quota 1000/day would be counted in the store `memory:`, where "
+        "each restart is worth a whole allowance; count it in a region on sqlite, or write `wrong_costs: noise` if "
+        "that is no harm"
     ) in result.stderr
     assert "8 problems" in result.stderr
     assert "largest-cost" not in result.stderr

@@ -13,7 +13,7 @@ from apportion.core.limit import RateLimit
 from apportion.region.buckets import Buckets
 from apportion.region.store import Anchor, Charge, Charges
 from tests.contract.exact import ExactBucket, costs, durations, limits
-from tests.contract.worlds import WALL, World, ask, one
+from tests.contract.worlds import WALL, World, ask, bucket, one
 
 Step = tuple[int, RateLimit, int, int, bool]
 """How long to wait, then the limit, cost and count to ask, and whether the store is closed and opened before."""
@@ -56,7 +56,7 @@ async def walk(world: World, steps: list[Step]) -> None:
             exact.change(limit, now)
         answer = await ask(store, one(b"k", limit, cost=cost, count=count))
         assert answer.admitted == exact.take(cost, count, now)
-        assert Fraction(answer.members[0].backlog, limit.period_ticks) == exact.used
+        assert Fraction(bucket(answer).backlog, limit.period_ticks) == exact.used
     await store.close()
 
 

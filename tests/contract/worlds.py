@@ -7,7 +7,7 @@ from pathlib import Path
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.region.memory_store import MemoryStore
 from apportion.region.sqlite_store import SqliteStore
-from apportion.region.store import Anchor, Charge, Charges, ChargesAnswer
+from apportion.region.store import Anchor, Charge, Charged, Charges, ChargesAnswer
 
 SECOND = EPOCH_NS
 MINUTE = 60 * SECOND
@@ -89,6 +89,13 @@ def direct(key: bytes, limit: RateLimit, epoch: int, cost: int = 1, count: int =
 async def ask(store: MemoryStore | SqliteStore, *groups: Charges) -> ChargesAnswer:
     """Consume groups by the test's anchor; the answer of the last one."""
     return (await store.consume(groups, ANCHOR))[-1]
+
+
+def bucket(answer: ChargesAnswer, at: int = 0) -> Charged:
+    """The state of a member that has a rate."""
+    state = answer.members[at]
+    assert isinstance(state, Charged)
+    return state
 
 
 async def admitted(store: MemoryStore | SqliteStore, *groups: Charges) -> list[int]:

@@ -45,6 +45,8 @@ rules:
   - {name: free, match: {n: "*"}, key: [n], limit: {unlimited: true}, enforce: region, when_unavailable: [deny]}
   - {name: lease, match: {l: "*"}, key: [l], limit: {rate: 100/s, burst: 50}, enforce: lease, when_unavailable: [deny]}
   - {name: small, match: {s: "*"}, key: [s], limit: {rate: 5/s}, enforce: lease, when_unavailable: [deny]}
+  - {name: daily, match: {d: "*"}, key: [d], limit: {quota: 10/day, anchor: calendar}, enforce: region,
+     when_unavailable: [deny]}
   - {name: zero, match: {z: "*"}, key: [z], limit: {rate: 0/s}, enforce: region, when_unavailable: [deny]}
 """
 RULES = Rules(1, (("rules.yaml", TEXT),))
@@ -82,9 +84,10 @@ def member(
     backlog: int | None = None,
     store: bool = True,
     epoch: int = EPOCH,
+    reset_ns: int | None = None,
 ) -> MemberAnswer:
     """The region's word on one member."""
-    return MemberAnswer(outcome, epoch, remaining, wait_ns, backlog, store)
+    return MemberAnswer(outcome, epoch, remaining, wait_ns, backlog, store, reset_ns)
 
 
 def over(wait_ms: int, backlog: int | None = None, store: bool = True) -> MemberAnswer:

@@ -92,7 +92,7 @@ acquires = st.builds(
 )
 # The two largest numbers of these columns mean "none" and "as large as can be said".
 told = st.none() | st.integers(0, 2**64 - 2)
-member_answers = st.builds(m.MemberAnswer, st.sampled_from(m.Outcome), u53, u64, told, told, st.booleans())
+member_answers = st.builds(m.MemberAnswer, st.sampled_from(m.Outcome), u53, u64, told, told, st.booleans(), told)
 answers = st.builds(
     m.AcquireAnswer,
     u63,

@@ -14,7 +14,7 @@ import pytest
 from apportion.core.errors import InputError
 from apportion.region.sqlite_store import SqliteStore
 from apportion.region.store import Anchor
-from tests.contract.worlds import one
+from tests.contract.worlds import bucket, one
 from tests.region.consuming_child import LIMIT
 
 CHILD = Path(__file__).with_name("consuming_child.py")
@@ -53,7 +53,7 @@ async def standing(path: Path) -> tuple[int, int, int]:
     rows = await store.rolled_up(0)
     await store.close()
     rolled_up = sum(row.units for row in rows if row.store_key == b"k")
-    used = -(-answer.members[0].backlog // LIMIT.period_ticks)
+    used = -(-bucket(answer).backlog // LIMIT.period_ticks)
     return used, rolled_up, sum(row.units for row in rows) - rolled_up
 
 

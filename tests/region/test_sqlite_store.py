@@ -14,7 +14,7 @@ from apportion.core.errors import StoreError
 from apportion.core.limit import RateLimit
 from apportion.region.sqlite_store import SqliteStore
 from apportion.region.store import ROLLUP_EPOCHS_KEPT, RollupRow
-from tests.contract.worlds import FAST, HOUR, MINUTE, SECOND, SLOW, WALL, World, admitted, ask, one
+from tests.contract.worlds import FAST, HOUR, MINUTE, SECOND, SLOW, WALL, World, admitted, ask, bucket, one
 
 pytestmark = pytest.mark.asyncio
 
@@ -141,7 +141,7 @@ class TestRestarts:
             pass
         async with world.store() as store:
             answer = await ask(store, one(b"new", FAST))
-            assert (answer.admitted, answer.members[0].backlog) == (0, 10 * 1_000_000)
+            assert (answer.admitted, bucket(answer).backlog) == (0, 10 * 1_000_000)
             world.clock.advance(300_000_000)
             assert await admitted(store, one(b"new", FAST, count=9), one(b"newer", FAST, count=9)) == [3, 3]
             world.clock.advance(700_000_000)

@@ -79,7 +79,7 @@ def check_config(
         mapping = CheckMapping(parse_mapping(check_headers) if check_headers is not None else ())
         rules = load_rules(path)
         if kind is StoreKind.MEMORY:
-            refuse_unkept(rules.rules, "on `memory:`")
+            refuse_unkept(rules.rules, "in the store `memory:`")
     except InputError as error:
         _print_problems(error, path, as_json)
         raise typer.Exit(ExitCode.WRONG_INPUT) from None

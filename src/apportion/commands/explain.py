@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -76,7 +78,7 @@ def as_object(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) ->
         "key_dimensions": list(quota.key_dimensions),
         "enforce": ENFORCES.get(quota.enforce, "unknown"),
         "divided": quota.divided,
-        "limit": limit_of(quota.limit_units, quota.limit_period_ns),
+        "limit": limit_of(quota.limit_units, quota.limit_period_ns, quota.period.length),
         "burst": quota.burst,
         "state": STATES.get(quota.state, "unknown"),
         "state_reason": quota.state_reason,
@@ -84,6 +86,7 @@ def as_object(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) ->
         "used": quota.used if quota.HasField("used") else None,
         "resets_after": quota.resets_after_ns / 1e9 if quota.HasField("resets_after_ns") else None,
         "reset_reason": quota.reset_reason,
+        "period": period_object(quota.period) if quota.HasField("period") else None,
         "pool": present.pool,
         "unreported": present.unreported,
         "lowered_by": list(quota.lowered_by),
@@ -120,18 +123,53 @@ def as_object(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) ->
     }
 
 
+def period_object(period: region_pb2.PeriodState) -> dict[str, object]:
+    """The period that a quota is in, in UTC and by the clock of its zone; null where none has begun."""
+    known = period.HasField("start_ns")
+    start, end = (_instant(each) if known else None for each in (period.start_ns, period.end_ns))
+    zone = ZoneInfo(period.zone) if period.zone else None
+    return {
+        "anchor": period.anchor,
+        "length": period.length,
+        "zone": period.zone or None,
+        "start": _written(start),
+        "end": _written(end),
+        "start_local": _written(start.astimezone(zone)) if start and zone else None,
+        "end_local": _written(end.astimezone(zone)) if end and zone else None,
+    }
+
+
+def _instant(at_ns: int) -> datetime:
+    return datetime.fromtimestamp(at_ns / 1e9, UTC)
+
+
+def _written(at: datetime | None) -> str | None:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z") if at else None
+
+
+def period_text(period: region_pb2.PeriodState) -> str:
+    """The period for a person."""
+    told = period_object(period)
+    if told["start"] is None:
+        return f"{period.anchor}, {period.length}; none has begun"
+    utc = f"{told['start']} to {told['end']}"
+    local = f", in {period.zone} {told['start_local']} to {told['end_local']}" if period.zone not in ("", "UTC") else ""
+    return f"{period.anchor}, {period.length}: {utc}{local}"
+
+
 def as_text(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) -> str:
     """One quota for a person."""
     told = as_object(said, quota)
     divided = "divided over the edges each second" if quota.divided else "not divided"
     bound = "no number bounds it" if told["bound"] is None else f"{told['bound']}"
     used = "not known, the store did not answer" if told["used"] is None else f"{told['used']} units"
-    resets = f"; whole again in {told['resets_after']:.3g} s" if told["resets_after"] is not None else ""
+    resets = f"; whole again in {told['resets_after']:.6g} s" if told["resets_after"] is not None else ""
+    burst = "" if quota.HasField("period") else f", burst {quota.burst}"
     lines = [
         f"{quota.rule}  {quota.key_text or '(no key)'}  (domain {quota.domain})",
         f"  enforced    {told['enforce']}, {divided}; {told['state']}"
         + (f": {quota.state_reason}" if quota.state_reason else ""),
-        f"  limit       {told['limit']}, burst {quota.burst}; rules version {quota.rules_version}"
+        f"  limit       {told['limit']}{burst}; rules version {quota.rules_version}"
         + (f", {said.rules_version} waits for its plan" if quota.rules_version < said.rules_version else ""),
         f"  used        {used}{resets}: {quota.reset_reason}" if quota.reset_reason else f"  used        {used}",
         f"  offered     {quota.offered} in the latest second, {quota.refused} of it refused",
@@ -141,6 +179,8 @@ def as_text(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) -> s
         f"  overshoot   {quota.worst_overshoot} units over in one label, the most seen",
         f"  losses      {'; '.join(quota.losses) or 'none in this period'}",
     ]
+    if quota.HasField("period"):
+        lines.insert(4, f"  period      {period_text(quota.period)}")
     for each in quota.holders:
         demand = each.demand if each.HasField("demand") else "not reported"
         lines.append(f"  edge {each.edge} ({each.location or 'not said'}): slice {each.slice}, demand {demand}")

@@ -69,9 +69,9 @@ def unanswered(address: str, code: grpc.StatusCode, details: str) -> str:
     return f"region {address} did not answer: {details or code.name}; {hint}"
 
 
-def limit_of(units: int, period_ns: int) -> str:
-    """A limit as the rules file writes it."""
-    return f"{units}/{period_text(period_ns)}" if period_ns else "unlimited"
+def limit_of(units: int, period_ns: int, period: str = "") -> str:
+    """A limit as the rules file writes it; `period`: that of a quota of a period, in its words."""
+    return f"{units}/{period or period_text(period_ns)}" if period_ns else "unlimited"
 
 
 def warnings(said: region_pb2.ExplainResponse) -> list[str]:

@@ -24,6 +24,7 @@ from apportion.health import Checks
 from apportion.listening import check_address, listen
 from apportion.process import run_service, stop_signals, told_plainly
 from apportion.proto.v1 import region_pb2, region_pb2_grpc
+from apportion.region.keeping import parse_kept
 from apportion.region.metrics import collect
 from apportion.region.region import Region
 from apportion.region.service import RegionService
@@ -118,7 +119,7 @@ def watch_rules(region: Region, path: str) -> RulesWatch:
     async def adopt(merged: Merged) -> None:
         await region.change_rules(merged.texts, merged.ruleset)
 
-    watch = RulesWatch(path, region.operator.files, adopt)
+    watch = RulesWatch(path, region.operator.files, adopt, partial(parse_kept, store=region.store))
     region.rules_status = watch.status
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, watch.reload)
     return watch

@@ -128,7 +128,7 @@ def _rule_row(rule: region_pb2.RuleTotals) -> tuple[str, ...]:
     return (
         rule.rule,
         ENFORCES.get(rule.enforce, "unknown"),
-        limit_of(rule.limit_units, rule.limit_period_ns),
+        limit_of(rule.limit_units, rule.limit_period_ns, rule.limit_period),
         str(rule.offered_latest),
         str(rule.admitted_latest),
         str(rule.bound) if rule.HasField("bound") else "none",
@@ -141,7 +141,7 @@ def _key_row(quota: region_pb2.QuotaState) -> tuple[str, ...]:
     return (
         quota.rule,
         quota.key_text or "(no key)",
-        limit_of(quota.limit_units, quota.limit_period_ns),
+        limit_of(quota.limit_units, quota.limit_period_ns, quota.period.length),
         str(quota.offered),
         str(quota.refused),
         str(quota.worst_overshoot),

@@ -1,0 +1,131 @@
+"""Period counters in the SQLite file: a row for each, with totals. Blocking; for the store's worker thread only."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from apportion.core.counter import PARTS, Count, Counter, Ring
+from apportion.core.limit import PeriodAnchor, PeriodLimit
+from apportion.region.counters import GRACE_MAX_NS, StoredCounter, given_back_key
+from apportion.region.sqlite_rows import insert, note_number, select_keys, stretch_end
+from apportion.region.store import ClosedPeriod, GivenBack
+
+CounterRow = tuple[bytes, int, str, int, int, int, str | None, int | None, int | None]
+"""key, bytes of it that are the quota's store key, anchor, start in ns (of a rolling one: of its newest part), when
+nothing of it counts any more in ns, units used, a rolling one's parts from the newest on, lifetime's end in ns, and the
+allowance where the period is to be told of.
+"""
+
+COLUMNS = "key, quota_bytes, anchor, start_ns, over_ns, used, parts, expires_ns, allowance"
+
+SCHEMA = """CREATE TABLE IF NOT EXISTS counter (
+    key BLOB PRIMARY KEY, quota_bytes INTEGER NOT NULL, anchor TEXT NOT NULL, start_ns INTEGER NOT NULL,
+    over_ns INTEGER NOT NULL, used INTEGER NOT NULL, parts TEXT, expires_ns INTEGER, allowance INTEGER) WITHOUT ROWID"""
+"""Made when a file is opened: files from before there were period counters have no such table."""
+
+RECLAIMED = f"""key > ?1 AND key <= ?2 AND coalesce(expires_ns, over_ns + {GRACE_MAX_NS}) <= ?3
+    AND over_ns <= CASE anchor WHEN 'calendar' THEN ?4 ELSE ?3 END"""
+"""Both the lifetime and what it was for have passed; a row without a lifetime has the longest that it may have had."""
+
+
+def row_of(key: bytes, record: StoredCounter) -> CounterRow:
+    """The counter as its row."""
+    counter, limit = record.counter, record.limit
+    allowance = limit.units if limit.audit_periods else None
+    if isinstance(counter, Ring):
+        newest = list(counter.parts)
+        while newest and not newest[-1]:
+            newest.pop()
+        start_ns, parts, allowance = counter.last * counter.part_ns, json.dumps(newest), None
+    else:
+        start_ns, parts = counter.start_ns, None
+    used, over_ns, anchor = counter.used, counter.over_ns, limit.anchor.value
+    return key, len(record.store_key), anchor, start_ns, over_ns, used, parts, record.expires_ns, allowance
+
+
+def record_of(row: CounterRow, limit: PeriodLimit, fresh: Counter) -> StoredCounter:
+    """The counter of a row, in the place of the `fresh` one that the quota would have now without it. One that is
+    damaged counts as used up, the worst it can be; a lifetime that cannot be read is a missing one.
+    """
+    key, quota_bytes, _, start_ns, _, used, parts, expires_ns, _ = row
+    try:
+        if {type(start_ns), type(used)} != {int} or min(start_ns, used) < 0:
+            raise ValueError("a row holds whole numbers")
+        if isinstance(fresh, Ring):
+            _fill(fresh, start_ns, used, parts)
+        else:
+            fresh = _count(fresh, limit, start_ns, used)
+    except (TypeError, ValueError):
+        fresh.charge(limit.units)
+    return StoredCounter(key[:quota_bytes], limit, fresh, expires_ns if type(expires_ns) is int else None)
+
+
+def _count(fresh: Count, limit: PeriodLimit, start_ns: int, used: int) -> Count:
+    """The count of a row; ValueError: it began when none did."""
+    if limit.anchor is PeriodAnchor.CALENDAR:
+        if start_ns != fresh.start_ns:
+            raise ValueError("its key names another start")
+        return Count(start_ns, fresh.end_ns, used)
+    if start_ns > fresh.start_ns:
+        raise ValueError("it begins in the future")
+    return Count(start_ns, limit.ends_ns(start_ns), used)
+
+
+def _fill(ring: Ring, start_ns: int, used: int, text: object) -> None:
+    """Give the ring what the row holds; ValueError: no ring has that."""
+    parts = json.loads(text)  # type: ignore[arg-type]
+    if {type(units) for units in parts} > {int} or len(parts) > PARTS + 1 or sum(parts) != used or min(parts) < 0:
+        raise ValueError("its parts are no sum of what was used")
+    last = start_ns // ring.part_ns
+    if last > ring.last:
+        raise ValueError("it was charged in the future")
+    ring.parts, ring.last, ring.used = parts + [0] * (PARTS + 1 - len(parts)), last, used
+
+
+# --- transactions
+
+
+def put(connection: sqlite3.Connection, rows: Sequence[CounterRow]) -> None:
+    """Write these counters as they are now."""
+    insert(connection, "INSERT OR REPLACE INTO counter VALUES", "", rows)
+
+
+def load(connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[CounterRow]:
+    """The rows of those keys that have one."""
+    return select_keys(connection, f"SELECT {COLUMNS} FROM counter WHERE key", keys)  # noqa: S608
+
+
+def sweep(
+    connection: sqlite3.Connection, start: bytes, steps: int, now_ns: int, wall_ns: int
+) -> tuple[bytes, list[tuple[bytes, ClosedPeriod]]]:
+    """Delete those of the `steps` counters after `start` whose time has passed. Where to go on, b"" after the last, and
+    which periods of them are to be told of.
+    """
+    go_on, end = stretch_end(connection, "counter", "key", start, steps)
+    if end is None:
+        return go_on, []
+    marks = (start, end, now_ns, wall_ns)
+    told = connection.execute(
+        "SELECT key, quota_bytes, start_ns, over_ns, used, allowance FROM counter "  # noqa: S608
+        f"WHERE allowance IS NOT NULL AND {RECLAIMED}",
+        marks,
+    ).fetchall()
+    connection.execute(f"DELETE FROM counter WHERE {RECLAIMED}", marks)  # noqa: S608
+    return go_on, [(key, ClosedPeriod(key[:length], *values)) for key, length, *values in told]
+
+
+def are_audited(connection: sqlite3.Connection) -> bool:
+    """Whether there is a period that is to be told of."""
+    return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM counter WHERE allowance IS NOT NULL)").fetchone()[0])
+
+
+def give_back(connection: sqlite3.Connection, source: int, number: int, rows: Sequence[GivenBack], now_ns: int) -> bool:
+    """Take back units unless that return was taken before. A damaged row, which counts as used up, stays it."""
+    if not note_number(connection, f"returns of {source}", number, now_ns):
+        return False
+    statement = """UPDATE counter SET used = max(0, used - ?) WHERE key = ? AND start_ns = ? AND parts IS NULL
+        AND typeof(used) = 'integer'"""
+    connection.executemany(statement, [(row.units, given_back_key(row), row.start_ns) for row in rows])
+    return True
