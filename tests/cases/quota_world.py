@@ -41,7 +41,8 @@ class QuotaWorld:
         self.answered: list[Decision] = []
         self.shadowed: list[Verdict] = []
         journal = self.world.journal
-        journal.decided = lambda now_ns, edge, incarnation, decision: self.answered.append(decision)  # type: ignore[method-assign]
+        self._decided_ns = 0
+        journal.decided = self._decided  # type: ignore[method-assign]
         journal.shadowed = lambda now_ns, edge, incarnation, verdict: self.shadowed.append(verdict)  # type: ignore[method-assign]
         self.crossings = 0
         journal.region_sent = self._sent  # type: ignore[method-assign]
@@ -50,6 +51,10 @@ class QuotaWorld:
 
     def _authority(self, _: Rules, __: RuleSet, *rest: object) -> Authority:
         return Authority(self.rules, load(self.rules), *rest)  # type: ignore[arg-type]
+
+    def _decided(self, now_ns: int, edge: str, incarnation: int, decision: Decision) -> None:
+        self._decided_ns = now_ns + self._origin_ns
+        self.answered.append(decision)
 
     def _sent(self, now_ns: int, authority: Authority, session: int, message: object) -> None:
         self.crossings += isinstance(message, AcquireAnswer)
@@ -72,6 +77,7 @@ class QuotaWorld:
         before = len(self.answered)
         answer = node.agent.ask(applications, node.now_ns, peek)
         if isinstance(answer, Decision):
+            self._decided_ns = self.t_ns
             return answer
         assert isinstance(answer, Ticket)
         node.waiting[answer.number] = (self.world.now_ns, 100 * MS)
@@ -88,6 +94,6 @@ class QuotaWorld:
         assert all(edge.agent.rules == self.rules for edge in self.world.edges)
 
     def reset_t(self, decision: Decision) -> float:
-        """What `t` will be when that decision says that the allowance is whole, rounded to a microsecond."""
+        """What `t` will be when the latest decision says that the allowance is whole, rounded to a microsecond."""
         assert decision.reset_after is not None
-        return round(self.t_ns / SECOND + decision.reset_after, 6)
+        return round(self._decided_ns / SECOND + decision.reset_after, 6)
