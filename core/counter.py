@@ -6,11 +6,11 @@ answers as of the latest that it has seen.
 
 from __future__ import annotations
 
-from apportion.core.limit import PeriodLimit, ceil_div
+from apportion.core.limit import ceil_div
 
-PARTS = 60
-"""A rolling window is counted in so many parts, the oldest counted whole: at least 60/61 of the allowance can be used
-at an even rate (algorithms 3).
+PARTS = 120
+"""A rolling window is counted in so many parts, the oldest counted whole: a unit leaves at most one part late, and at
+least 120/121 of the allowance can be used at an even rate.
 """
 
 
@@ -113,8 +113,3 @@ class Ring:
 
 
 Counter = Count | Ring
-
-
-def length_kept_ns(limit: PeriodLimit) -> int:
-    """How long a rolling counter can matter after its last charge."""
-    return ceil_div(limit.length_ns, PARTS) * (PARTS + 1)

@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
-from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.limit import EPOCH_NS, Finite, PeriodAnchor, PeriodLimit, RateLimit
+from apportion.core.periods import Unit
 from apportion.region.memory_store import MemoryStore
 from apportion.region.sqlite_store import SqliteStore
-from apportion.region.store import Anchor, Charge, Charged, Charges, ChargesAnswer
+from apportion.region.store import Anchor, Charge, Charged, ChargedPeriod, Charges, ChargesAnswer
 
 SECOND = EPOCH_NS
 MINUTE = 60 * SECOND
@@ -76,7 +78,7 @@ def group(*members: Charge, count: int = 1, peek: bool = False) -> Charges:
     return Charges(count, members, peek)
 
 
-def one(key: bytes, limit: RateLimit, cost: int = 1, count: int = 1, peek: bool = False) -> Charges:
+def one(key: bytes, limit: Finite, cost: int = 1, count: int = 1, peek: bool = False) -> Charges:
     """Alike requests for one member."""
     return Charges(count, (Charge(key, limit, cost),), peek)
 
@@ -101,3 +103,15 @@ def bucket(answer: ChargesAnswer, at: int = 0) -> Charged:
 async def admitted(store: MemoryStore | SqliteStore, *groups: Charges) -> list[int]:
     """Consume groups by the test's anchor; how many requests of each were admitted."""
     return [answer.admitted for answer in await store.consume(groups, ANCHOR)]
+
+
+def quota(units: int, anchor: PeriodAnchor, unit: Unit = Unit.MINUTE, multiple: int = 1, **more: Any) -> PeriodLimit:
+    """So many units a minute, unless another period is given."""
+    return PeriodLimit(units, multiple, unit, anchor, **more)
+
+
+def period(answer: ChargesAnswer, at: int = 0) -> ChargedPeriod:
+    """The state of a member that has a quota of a period."""
+    state = answer.members[at]
+    assert isinstance(state, ChargedPeriod)
+    return state
