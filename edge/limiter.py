@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
+from apportion.core.bounds_period import refuse_unkept
 from apportion.core.decision import Decision
 from apportion.core.engine import KEYS_MAX, Engine
 from apportion.core.errors import InputError
@@ -42,13 +43,24 @@ class Limiter:
     ...     ...  # answer 429
     """
 
-    def __init__(self, rules: RuleSet, clock: Callable[[], int] = time.monotonic_ns, keys_max: int = KEYS_MAX) -> None:
-        """`clock` gives nanoseconds that do not go back; `keys_max` bounds what each domain remembers."""
+    def __init__(
+        self,
+        rules: RuleSet,
+        clock: Callable[[], int] = time.monotonic_ns,
+        keys_max: int = KEYS_MAX,
+        *,
+        wall_clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """`clock` gives nanoseconds that do not go back, `wall_clock` those since 1970 UTC, by which calendars go;
+        `keys_max` bounds what each domain remembers.
+        """
         if not rules.domains:
             raise InputError("the rules name no domain, so nothing could be decided; write at least one rules file")
+        refuse_unkept(rules.rules, "in this process")
         self._engines = {name: Engine(domain, keys_max) for name, domain in rules.domains.items()}
         self._only = next(iter(self._engines.values())) if len(self._engines) == 1 else None
         self._clock = clock
+        self._wall_clock = wall_clock
         # Exclusion by taking the second thing out of a list: that is atomic, and costs a third of taking a Lock, which
         # would be a seventh of the whole decision. (The first stays, so that the list keeps its memory.) It is taken by
         # `del` because Python runs signal handlers after a call, not after a `del`: what a handler raises between a
@@ -75,13 +87,15 @@ class Limiter:
         clock: Callable[[], int] = time.monotonic_ns,
         *,
         keys_max: int = KEYS_MAX,
+        wall_clock: Callable[[], int] = time.time_ns,
     ) -> Self:
         """A limiter by the rules at `paths`: one file, one folder, or several of either.
 
         Raises InputError naming the path that cannot be read, RulesError with every problem of the files.
         """
         given = (paths,) if isinstance(paths, str | PathLike) else tuple(paths)
-        return cls(parse_rules([text for path in given for text in read_rule_texts(Path(path))]), clock, keys_max)
+        rules = parse_rules([text for path in given for text in read_rule_texts(Path(path))])
+        return cls(rules, clock, keys_max, wall_clock=wall_clock)
 
     def decide(
         self, request: Mapping[str, str], cost: Cost = None, domain: str | None = None, peek: bool = False
@@ -106,6 +120,8 @@ class Limiter:
         except IndexError:
             self._wait()
         try:
+            if engine.counts_periods:
+                return engine.decide(request, cost, self._clock(), peek, self._wall_clock())
             return engine.decide(request, cost, self._clock(), peek)
         finally:
             self._free.append(None)
@@ -124,7 +140,7 @@ class Limiter:
         except IndexError:
             self._wait()
         try:
-            return engine.decide_measures(request, costs, self._clock(), peek)
+            return engine.decide_measures(request, costs, self._clock(), peek, self._wall_clock())
         finally:
             self._free.append(None)
 
