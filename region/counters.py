@@ -109,8 +109,7 @@ class PeriodNeed:
     def full(self, epoch: int) -> ChargedPeriod:
         """The answer when the table has no room for it: as if nothing were left, for a moment."""
         state = self.state(False, self.cost, epoch)
-        state.used, state.wait_ns = self.limit.units, FULL_WAIT_NS
-        return state
+        return ChargedPeriod(False, self.limit.units, state.start_ns, FULL_WAIT_NS, state.reset_ns, epoch)
 
 
 class PeriodCounters:

@@ -6,14 +6,14 @@ atomic. An operation that raises `StoreError` may or may not have happened.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from apportion.core.limit import Finite, PeriodLimit
 from apportion.core.messages import Register
+from apportion.core.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Charge:
     """One member of a request: `cost` units of the quota filed under `store_key`, against `limit`. A period limit is
     counted under a key of its own for each calendar period, which the store makes from this one (`encode_period`).
@@ -28,7 +28,7 @@ class Charge:
     direct_epoch: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Charges:
     """`count` requests that are alike, each of which needs all members or none. `peek`: look, charge nothing.
 
@@ -42,7 +42,7 @@ class Charges:
     lent_over: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Anchor:
     """Epoch `epoch` started at store time `at_ns`; how a store turns its time into a label."""
 
@@ -50,8 +50,7 @@ class Anchor:
     at_ns: int
 
 
-# Not frozen, as these two are made for every decision and a frozen dataclass takes three times as long to make.
-@dataclass(slots=True)
+@value
 class Charged:
     """State of one member after the admitted requests of its group were charged (at a peek nothing was charged).
 
@@ -70,7 +69,7 @@ class Charged:
     wrong_epoch: bool = False
 
 
-@dataclass(slots=True)
+@value
 class ChargedPeriod:
     """State of one member with a period limit, after the admitted requests of its group were charged.
 
@@ -87,7 +86,7 @@ class ChargedPeriod:
     epoch: int
 
 
-@dataclass(slots=True)
+@value
 class ChargesAnswer:
     """`admitted` of `count` requests passed, the first ones."""
 
@@ -95,7 +94,7 @@ class ChargesAnswer:
     members: tuple[Charged | ChargedPeriod, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GivenBack:
     """Units lent of the period of a quota that began at `start_ns`, and not used."""
 
@@ -105,7 +104,7 @@ class GivenBack:
     units: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ClosedPeriod:
     """A period that has ended, of a limit with `audit_periods`. `used` of its `allowance`; lent units count as used."""
 
@@ -116,7 +115,7 @@ class ClosedPeriod:
     allowance: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Counters:
     """What a store has counted since it was opened: buckets and period counters at hand now, how many were created,
     requests that it refused because there was no room for a further one, and period counters whose lifetime was found
@@ -129,7 +128,7 @@ class Counters:
     lifetimes_missing: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RollupRow:
     """Units admitted of a quota under one label."""
 

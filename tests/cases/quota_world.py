@@ -39,11 +39,11 @@ class QuotaWorld:
         self._origin_ns = round((t - WARM_S) * SECOND)
         self.region.clock = Clock(MIDNIGHT_NS + self._origin_ns, 0)
         self.answered: list[Decision] = []
+        self.answered_ns = 0
         self.shadowed: list[Verdict] = []
         journal = self.world.journal
-        self._decided_ns = 0
         journal.decided = self._decided  # type: ignore[method-assign]
-        journal.shadowed = lambda now_ns, edge, incarnation, verdict: self.shadowed.append(verdict)  # type: ignore[method-assign]
+        journal.shadowed = lambda now_ns, process, verdict: self.shadowed.append(verdict)  # type: ignore[method-assign]
         self.crossings = 0
         journal.region_sent = self._sent  # type: ignore[method-assign]
         self.world.start()
@@ -52,9 +52,9 @@ class QuotaWorld:
     def _authority(self, _: Rules, __: RuleSet, *rest: object) -> Authority:
         return Authority(self.rules, load(self.rules), *rest)  # type: ignore[arg-type]
 
-    def _decided(self, now_ns: int, edge: str, incarnation: int, decision: Decision) -> None:
-        self._decided_ns = now_ns + self._origin_ns
+    def _decided(self, now_ns: int, process: int, decision: Decision) -> None:
         self.answered.append(decision)
+        self.answered_ns = now_ns
 
     def _sent(self, now_ns: int, authority: Authority, session: int, message: object) -> None:
         self.crossings += isinstance(message, AcquireAnswer)
@@ -77,7 +77,7 @@ class QuotaWorld:
         before = len(self.answered)
         answer = node.agent.ask(applications, node.now_ns, peek)
         if isinstance(answer, Decision):
-            self._decided_ns = self.t_ns
+            self.answered_ns = self.world.now_ns
             return answer
         assert isinstance(answer, Ticket)
         node.waiting[answer.number] = (self.world.now_ns, 100 * MS)
@@ -96,4 +96,4 @@ class QuotaWorld:
     def reset_t(self, decision: Decision) -> float:
         """What `t` will be when the latest decision says that the allowance is whole, rounded to a microsecond."""
         assert decision.reset_after is not None
-        return round(self._decided_ns / SECOND + decision.reset_after, 6)
+        return round((self.answered_ns + self._origin_ns) / SECOND + decision.reset_after, 6)
