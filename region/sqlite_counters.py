@@ -76,7 +76,8 @@ def _count(fresh: Count, limit: PeriodLimit, start_ns: int, used: int) -> Count:
 def _fill(ring: Ring, start_ns: int, used: int, text: object) -> None:
     """Give the ring what the row holds; ValueError: no ring has that."""
     parts = json.loads(text)  # type: ignore[arg-type]
-    if {type(units) for units in parts} > {int} or len(parts) > PARTS + 1 or sum(parts) != used or min(parts) < 0:
+    whole = isinstance(parts, list) and all(type(units) is int and units >= 0 for units in parts)
+    if not whole or len(parts) > PARTS + 1 or sum(parts) != used:
         raise ValueError("its parts are no sum of what was used")
     last = start_ns // ring.part_ns
     if last > ring.last:

@@ -14,17 +14,17 @@ import pytest
 from apportion.core.errors import InputError
 from apportion.region.sqlite_store import SqliteStore
 from apportion.region.store import Anchor
-from tests.contract.worlds import bucket, one
-from tests.region.consuming_child import LIMIT
+from tests.contract.worlds import bucket, one, period
+from tests.region.consuming_child import LIMIT, QUOTAS
 
 CHILD = Path(__file__).with_name("consuming_child.py")
 
 
 @contextmanager
-def child(path: Path, first: int, output: Path) -> Iterator[subprocess.Popen[bytes]]:
+def child(path: Path, first: int, output: Path, *what: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process that takes units and writes into `output`; killed in the end."""
     with output.open("wb") as file:
-        process = subprocess.Popen([sys.executable, str(CHILD), str(path), str(first)], stdout=file)
+        process = subprocess.Popen([sys.executable, str(CHILD), str(path), str(first), *what], stdout=file)
         try:
             yield process
         finally:
@@ -57,6 +57,19 @@ async def standing(path: Path) -> tuple[int, int, int]:
     return used, rolled_up, sum(row.units for row in rows) - rolled_up
 
 
+async def standing_periods(path: Path) -> tuple[dict[bytes, int], dict[bytes, int]]:
+    """Units that stand of each period that every attempt took, and those rolled up of them, and of all other keys."""
+    store = SqliteStore(path, time.monotonic_ns, time.time_ns)
+    await store.open()
+    groups = tuple(one(key, limit, peek=True) for key, limit in QUOTAS.items())
+    answers = await store.consume(groups, Anchor(1, store.now_ns()))
+    rolled_up = dict.fromkeys((*QUOTAS, b"others"), 0)
+    for row in await store.rolled_up(0):
+        rolled_up[row.store_key if row.store_key in QUOTAS else b"others"] += row.units
+    await store.close()
+    return {key: period(answer).used for key, answer in zip(QUOTAS, answers, strict=True)}, rolled_up
+
+
 async def open_and_close(path: Path) -> None:
     """As a region that starts and stops."""
     store = SqliteStore(path, time.monotonic_ns, time.time_ns)
@@ -78,6 +91,21 @@ def test_no_acknowledged_unit_is_lost_and_none_is_doubled(tmp_path: Path) -> Non
         assert rolled_up == used
         assert others == used
     assert len(acknowledged) >= 40 * 5
+
+
+def test_of_periods_no_acknowledged_unit_is_lost_and_none_is_doubled_in_a_hundred_lives(tmp_path: Path) -> None:
+    """Each killed in the middle of commits: of all three kinds, and of the bucket beside them, the same stands."""
+    path, tried, acknowledged, output = tmp_path / "region.db", set[int](), set[int](), tmp_path / "output"
+    for life in range(100):
+        with child(path, life * 1_000_000, output, "periods"):
+            wait_for(output, "ok", 1 + 7 * (life % 5))
+        tried |= numbers(output, "try")
+        acknowledged |= numbers(output, "ok")
+        used, rolled_up = asyncio.run(standing_periods(path))
+        assert len(set(used.values())) == 1
+        assert len(acknowledged) <= used[b"k"] <= len(tried)
+        assert rolled_up == {**used, b"others": used[b"k"]}
+    assert len(acknowledged) >= 100
 
 
 def test_a_second_region_is_refused_while_the_first_lives_and_not_after_it_was_killed(tmp_path: Path) -> None:

@@ -1,0 +1,178 @@
+"""Period counters in the file: a row each, read after a restart, damaged ones used up, older files given a table."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from apportion.core.errors import StoreError
+from apportion.core.limit import PeriodAnchor
+from apportion.region.sqlite_store import SqliteStore
+from apportion.region.store import GivenBack
+from tests.contract.worlds import FAST, HOUR, MINUTE, SECOND, SLOW, WALL, World, admitted, ask, one, period, quota
+
+pytestmark = pytest.mark.asyncio
+
+EACH = pytest.mark.parametrize("anchor", list(PeriodAnchor))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A world whose stores share one file."""
+    return World("sqlite", tmp_path)
+
+
+def change(world: World, statement: str) -> None:
+    """What somebody does to the file while no region has it."""
+    with closing(sqlite3.connect(world.path)) as connection, connection:
+        connection.execute(statement)
+
+
+def rows(world: World, columns: str) -> list[tuple[object, ...]]:
+    """What another process reads of the counters."""
+    with closing(sqlite3.connect(world.path)) as connection:
+        return connection.execute(f"SELECT {columns} FROM counter ORDER BY key").fetchall()
+
+
+@EACH
+async def test_an_answer_is_on_disk_before_it_is_given(world: World, anchor: PeriodAnchor) -> None:
+    """A second's quota too: any length is durable. The row has the quota's key, and totals."""
+    async with world.store() as store:
+        for _ in range(2):
+            await ask(store, one(b"quota", quota(10, anchor), 3))
+        assert rows(world, "substr(key, 1, quota_bytes), anchor, used") == [(b"quota", anchor.value, 6)]
+        await ask(store, one(b"quota", quota(10, anchor), 9), one(b"quota", quota(10, anchor), 4, peek=True))
+        assert rows(world, "used") == [(6,)]
+
+
+@EACH
+async def test_a_counter_goes_on_where_it_was(world: World, anchor: PeriodAnchor) -> None:
+    """Over a restart, half a minute later, with the same end."""
+    limit = quota(10, anchor)
+    async with world.store() as store:
+        await ask(store, one(b"k", limit, 4))
+        before = period(await ask(store, one(b"k", limit, 3)))
+    world.clock.advance(30 * SECOND)
+    async with world.store() as store:
+        after = period(await ask(store, one(b"k", limit, count=9)))
+        assert (after.used, after.reset_ns) == (10, before.reset_ns - (30 * SECOND if anchor.value != "rolling" else 0))
+        assert await admitted(store, one(b"k", limit)) == [0]
+
+
+@EACH
+@pytest.mark.parametrize(
+    "damage",
+    ["used = 'few'", "used = -1", "used = NULL", "start_ns = 'now'", "start_ns = -5", f"start_ns = {WALL + HOUR}"],
+)
+async def test_a_damaged_row_counts_as_used_up(world: World, anchor: PeriodAnchor, damage: str) -> None:
+    """Until the period of now ends, never as a fresh allowance; giving back does not mend it."""
+    limit = quota(10, anchor)
+    async with world.store() as store:
+        await ask(store, one(b"k", limit))
+    change(world, "PRAGMA writable_schema = ON")
+    with closing(sqlite3.connect(world.path)) as connection, connection:
+        connection.execute("CREATE TABLE loose AS SELECT * FROM counter")
+        connection.execute("DROP TABLE counter")
+        connection.execute("ALTER TABLE loose RENAME TO counter")
+        connection.execute(f"UPDATE counter SET {damage}")
+        connection.execute("CREATE UNIQUE INDEX counter_key ON counter (key)")
+    async with world.store() as store:
+        answer = period(await ask(store, one(b"k", limit)))
+        assert (answer.fits, answer.used) == (False, 10)
+        world.clock.advance(MINUTE + SECOND)
+        assert await admitted(store, one(b"k", limit, count=11)) == [10]
+
+
+@pytest.mark.parametrize("parts", ["'[]'", "'[2]'", "'{}'", "'x'", "NULL", "'[1, -1, 1]'", "'[true]'"])
+async def test_damaged_parts_count_as_used_up(world: World, parts: str) -> None:
+    """Parts that do not sum up to what was used, or are none."""
+    limit = quota(10, PeriodAnchor.ROLLING)
+    async with world.store() as store:
+        await ask(store, one(b"k", limit))
+    change(world, f"UPDATE counter SET parts = {parts}")
+    async with world.store() as store:
+        assert await admitted(store, one(b"k", limit)) == [0]
+        world.clock.advance(MINUTE + SECOND)
+        assert await admitted(store, one(b"k", limit, count=11)) == [10]
+
+
+async def test_giving_back_never_mends_a_damaged_row(world: World) -> None:
+    """What cannot be read as a number is not counted down to nothing."""
+    limit = quota(10, PeriodAnchor.CALENDAR)
+    async with world.store() as store:
+        await ask(store, one(b"k", limit))
+    change(world, "UPDATE counter SET used = 'few'")
+    async with world.store() as store:
+        assert await store.give_back(1, 1, (GivenBack(b"k", limit, WALL, 3),))
+        assert await admitted(store, one(b"k", limit)) == [0]
+
+
+async def test_a_file_from_before_there_were_period_counters_gets_a_table(world: World) -> None:
+    """What it has stays."""
+    async with world.store() as store:
+        await ask(store, one(b"slow", SLOW, 10))
+    change(world, "DROP TABLE counter")
+    async with world.store() as store:
+        assert await admitted(store, one(b"slow", SLOW), one(b"k", quota(10, PeriodAnchor.CALENDAR))) == [0, 1]
+    assert rows(world, "used") == [(1,)]
+
+
+@EACH
+async def test_counters_that_leave_memory_are_read_again(world: World, anchor: PeriodAnchor) -> None:
+    """Sixty live counters in a table of ten: none forgets what it admitted."""
+    limit, keys = quota(10, anchor, multiple=60), [b"%d" % key for key in range(60)]
+    async with world.store(buckets_max=10) as store:
+        for key in keys:
+            assert await admitted(store, one(key, limit, cost=6)) == [1]
+        assert len(store._buckets) <= 10
+        for key in keys:
+            assert await admitted(store, one(key, limit, count=9)) == [4]
+        assert store.counters().refused_full == 0
+
+
+@EACH
+async def test_rows_leave_the_file_when_their_period_is_over(world: World, anchor: PeriodAnchor) -> None:
+    """Also those that memory does not have any more, and one without a lifetime; live ones stay."""
+    async with world.store() as store:
+        await ask(store, *(one(b"%d" % key, quota(10, anchor)) for key in range(900)))
+        await ask(store, one(b"live", quota(10, anchor, multiple=60)))
+    change(world, "UPDATE counter SET expires_ns = NULL WHERE key < x'32'")
+    async with world.store() as store:
+        for _ in range(180):
+            world.clock.advance(SECOND)
+            if rows(world, "count(*)") == [(1,)]:
+                break
+            await store.roll_up(1, world.clock.wall, ())
+        assert rows(world, "substr(key, 1, quota_bytes)") == [(b"live",)]
+
+
+async def test_a_failed_commit_keeps_the_charge_and_gives_nothing_back(world: World) -> None:
+    """Both are done once, when the disk is well again."""
+    limit = quota(10, PeriodAnchor.CALENDAR)
+    row = GivenBack(b"k", limit, WALL, 2)
+    async with world.store() as store:
+        assert isinstance(store, SqliteStore)
+        await ask(store, one(b"k", limit, 4))
+        assert store._file._connection is not None
+        store._file._connection.execute("PRAGMA query_only = ON")
+        for asked in (ask(store, one(b"k", limit, 5)), store.give_back(1, 1, (row,))):
+            with pytest.raises(StoreError, match="readonly"):
+                await asked
+        store._file._connection.execute("PRAGMA query_only = OFF")
+        assert await admitted(store, one(b"k", limit, count=9)) == [1]
+        assert rows(world, "used") == [(10,)]
+        assert await store.give_back(1, 1, (row,))
+        assert await admitted(store, one(b"k", limit, count=9)) == [2]
+        assert sum(each.units for each in await store.rolled_up(0)) == 12
+
+
+async def test_a_refusal_writes_nothing(world: World) -> None:
+    """Nor does a peek; a region under a storm of refusals leaves the disk alone."""
+    limit = quota(10, PeriodAnchor.CALENDAR)
+    async with world.store() as store:
+        assert isinstance(store, SqliteStore)
+        await ask(store, one(b"k", limit, 10))
+        before = store._file.commits
+        assert await admitted(store, one(b"k", limit), one(b"k", limit, 0), one(b"f", FAST, peek=True)) == [0, 1, 1]
+        assert store._file.commits == before
