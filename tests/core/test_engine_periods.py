@@ -91,7 +91,8 @@ def test_the_first_use_opens_a_period_and_no_later_call_moves_its_end() -> None:
     assert numbers(clocks.ask(HOUR)) == (True, 1, 0.0, 86_400.0)
     assert numbers(clocks.ask(23 * HOUR)) == (True, 0, 0.0, 3600.0)
     assert numbers(clocks.ask(HOUR - 1)) == (False, 0, 1e-9, 1e-9)
-    assert numbers(clocks.ask(6 * HOUR)) == (True, 1, 0.0, 86_400.0)
+    assert numbers(clocks.ask(1, peek=True)) == (True, 2, 0.0, 0.0)
+    assert numbers(clocks.ask()) == (True, 1, 0.0, 86_400.0)
 
 
 def test_a_month_from_the_first_use_is_as_long_as_that_month() -> None:
