@@ -4,8 +4,9 @@ from apportion.core.limit import EPOCH_NS, PeriodLimit
 from apportion.core.messages import Acquire, GroupAnswer, MemberAnswer, Outcome, Rules
 from apportion.core.request import Application
 from apportion.edge.allowance import Allowance
-from apportion.edge.holding import Holding, Ids
+from apportion.edge.holding import Holding
 from apportion.edge.http_fields import decision_fields
+from apportion.edge.ids import Ids
 from apportion.edge.ticket import Ticket
 from tests.edge.by_hand import EPOCH, MS, T0, TEXT, ByHand, member, needs, quota, rule
 
