@@ -46,11 +46,10 @@ def baseline_series(scenario: Scenario, seed: int, baseline: Baseline) -> RunSer
     traffic = arrivals(streams_of(scenario.flows, rules), scenario.edges, scenario.seconds, seed)
     names = [f"edge-{at}" for at in range(scenario.edges)]
     rows = list(rows_of(traffic, names, baseline))
-    limits = InForce(rules, rows)
-    (log,) = logs_of(rows, rules, limits, names, scenario.seconds, 0).values()
-    figures = figures_of(log, limits, scenario.warm_up, changes_of(scenario), rules.edges_max)
+    (log,) = logs_of(rows, rules, InForce(rules, rows), names, scenario.seconds, 0).values()
+    figures = figures_of(log, scenario.warm_up, changes_of(scenario), rules.edges_max)
     figures = replace(figures, enforce=baseline.value, bound=0 if baseline is not Baseline.LATER else None)
-    over = [Over(epoch + 0.5, units) for epoch, units in overshoots(log, limits)]
+    over = [Over(epoch + 0.5, units) for epoch, units in overshoots(log)]
     series = rule_series(figures, log, len(log.labels), np.zeros(log.admitted.shape), over)
     return RunSeries(f"{scenario.name}, seed {seed}", scenario.name, scenario.seconds, (), (series,))
 

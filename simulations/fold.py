@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.limit import EPOCH_NS
 from apportion.core.meter import Meter
 from apportion.core.rule import RuleSet
 from apportion.simulations.in_force import InForce
@@ -22,6 +22,7 @@ from apportion.simulations.measures import (
     Series,
     figures_of,
     logs_of,
+    metered,
     overshoot_in_a_second,
     sort_rows,
 )
@@ -61,7 +62,6 @@ class Fold:
         self._rules = rules
         self._begun_ns = begun_ns
         self._first = first
-        self._ruled: list[Row] = []
         self._limits = InForce(rules, ())
         names = [f"edge-{at}" for at in range(edges)]
         self._logs = logs_of((), rules, self._limits, names, ROOM_S, begun_ns)
@@ -76,15 +76,14 @@ class Fold:
             elif isinstance(row, Sliced):
                 self._places[row.incarnation] = int(row.edge.removeprefix("edge-"))
             elif isinstance(row, Ruled):
-                self._ruled.append(row)
-                self._limits = InForce(self._rules, self._ruled)
+                self._limits.add(row)
         for folded in self._folded.values():
             while len(folded.issued) <= second + OPEN_EPOCHS:
                 _double(folded)
             at_ns = self._begun_ns + second * EPOCH_NS
             folded.log.limits[second : second + 2] = self._limits.per_second(folded.log.rule.name, at_ns)
         self._take_issued(rows)
-        sort_rows(self._logs, rows, self._begun_ns)
+        sort_rows(self._logs, rows)
         if second % CLOSED_EVERY_S == 0:
             self._close(second, self._first + second - OPEN_EPOCHS)
 
@@ -97,9 +96,9 @@ class Fold:
         for folded in self._folded.values():
             log = folded.log
             _resize(folded, seconds)
-            limit = log.limit if np.isfinite(log.limit) else 1.0
+            limit = log.limit if 0 < log.limit < np.inf else 1.0
             found = replace(
-                figures_of(log, self._limits, warm_up, changes, self._rules.edges_max),
+                figures_of(log, warm_up, changes, self._rules.edges_max),
                 overshoot_label=max(folded.over.values(), default=0),
                 overshoot_true_second=folded.worst_second,
                 churn=float(np.mean(folded.moved[warm_up:] or [0.0]) / limit),
@@ -121,34 +120,28 @@ class Fold:
             log = folded.log
             log.settle()
             folded.keys = max(folded.keys, len(log.labels))
-            folded.worst_second = max(folded.worst_second, overshoot_in_a_second(log, self._limits))
+            folded.worst_second = max(folded.worst_second, overshoot_in_a_second(log))
             recent = np.searchsorted(log.times, self._begun_ns + (second - 1) * EPOCH_NS)
-            del log.times[:recent], log.costs[:recent]
-            self._close_labels(folded, before)
+            del log.times[:recent], log.costs[:recent], log.keys[:recent]
+            _close_labels(folded, before)
             _close_slices(folded, before)
 
-    def _close_labels(self, folded: _Folded, before: int) -> None:
-        log = folded.log
-        if not isinstance(log.rule.limit, RateLimit):
-            log.labels.clear()
-            return
-        for key in list(log.labels):
-            labels = log.labels[key]
-            meter, _ = folded.meters.get(key) or (Meter(log.rule.limit, log.rule.divided), 0)
-            for epoch in sorted(epoch for epoch in labels if epoch < before):
-                units, limit = labels.pop(epoch), self._limits.limit(log.rule.name, epoch, key)
-                if limit is None:
-                    continue
-                meter.become(limit)
-                over = meter.record(epoch, units)
-                if over:
-                    folded.over[epoch] = max(folded.over.get(epoch, 0), over)
+
+def _close_labels(folded: _Folded, before: int) -> None:
+    log = folded.log
+    for key in list(log.labels):
+        labels = log.labels[key]
+        meter, _ = folded.meters.get(key) or (None, 0)
+        for epoch in sorted(epoch for epoch in labels if epoch < before):
+            meter, over = metered(log, meter, key, epoch, labels.pop(epoch))
+            if over:
+                folded.over[epoch] = max(folded.over.get(epoch, 0), over)
+            if meter is not None:
                 folded.meters[key] = meter, epoch
-            if not labels:
-                del log.labels[key]
-        drained = log.rule.limit.drain_ns // EPOCH_NS + 2
-        idle = [key for key, (_, last) in folded.meters.items() if last + drained < before and key not in log.labels]
-        for key in idle:
+        if not labels:
+            del log.labels[key]
+    for key, (meter, last) in list(folded.meters.items()):
+        if key not in log.labels and last + meter.limit.drain_ns // EPOCH_NS + 2 < before:
             del folded.meters[key]
 
 
@@ -174,7 +167,7 @@ def _double(folded: _Folded) -> None:
 def _resize(folded: _Folded, seconds: int) -> None:
     """Give the series another length; what is new is zero."""
     log = folded.log
-    for name in ("offered", "admitted", "refused_at_edge", "crossings", "may", "limits"):
+    for name in ("requests", "offered", "admitted", "refused_at_edge", "crossings", "may", "limits"):
         setattr(log, name, _resized(getattr(log, name), seconds))
     folded.issued = _resized(folded.issued, seconds)
     log.seconds = seconds

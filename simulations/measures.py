@@ -20,7 +20,7 @@ from apportion.core.bounds import StoreKind, bound_of
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.meter import Meter
 from apportion.core.rule import Rule, RuleSet
-from apportion.simulations.in_force import InForce
+from apportion.simulations.in_force import InForce, per_second
 from apportion.simulations.recording import Answered, Crossed, Issued, Offered, Returned, Row
 
 Series = npt.NDArray[np.float64]
@@ -28,8 +28,8 @@ Series = npt.NDArray[np.float64]
 RECOVERED = 0.95
 """A rule is back after a change when it admits this part of what it may."""
 
-ROUNDING = 1e-6
-"""Units: what floats may be off by where a limit is no whole number."""
+HELD_S = 2
+"""Seconds for which it does so on average: one that chance made better is no recovery, one made worse no relapse."""
 
 MEASURES = (
     "overshoot_label",
@@ -49,15 +49,17 @@ MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class RuleFigures:
-    """One rule's figures; units of cost.
+    """One rule's figures; units of cost. Limit, burst and bound are the largest that a key has.
 
-    `overshoot_label`: the worst `over` of any key (design 4.1). `overshoot_true_second`: the most beyond rate + burst
-    in any second of virtual time, rounded up. `utilisation`: sum of admitted / sum of min(offered, limit) by second,
-    and the 5th percentile of that ratio. `ticks_to_95_percent`: whole seconds after a change of demand or a fault until
-    the ratio is back, the worst of all. `jain`: of what each edge was admitted beside its max-min share, mean of
+    `overshoot_label`: the worst `over` of any key (design 4.1). `overshoot_true_second`: the most that a key had beyond
+    rate + burst in any second of virtual time, rounded up. `utilisation`: sum of admitted / sum of min(offered, limit)
+    by second, and the 5th percentile of that ratio. `ticks_to_95_percent`: whole seconds from a change of demand or a
+    fault until the ratio is back at 95 % and stays, the worst of all; of a dip that begins more than a second after the
+    change, from its beginning; 0 without one. `jain`: of what each edge was admitted beside its max-min share, mean of
     overloaded seconds. `churn`: units of the plan that moved between edges, a part of the quota each second.
-    `stranded_share`: units that edges were given and neither spent nor gave back, a part of the limit each epoch.
-    `refused_with_room`: cost refused at an edge though the second had room for it, a part of what was offered.
+    `crossing_share`: crossings to the region for each request. `stranded_share`: units that edges were given and
+    neither spent nor gave back, a part of the limit each epoch. `refused_with_room`: cost refused at an edge though the
+    second had room for it, a part of what was offered.
     """
 
     rule: str
@@ -84,15 +86,19 @@ class RuleFigures:
 
 @dataclass(slots=True)
 class RuleLog:
-    """The rows of one rule, by second of virtual time (`seconds` of them), by edge and by label.
+    """The rows of one rule, by second of virtual time (`seconds` of them, from `begun_ns`), by edge and by label.
 
-    `limits`: the limit of one key; `may`: the sum of min(asked, limit) over keys, of what has been settled.
+    `limits`: the limit of a key that has none of its own; `may`: the sum of min(asked, limit) over keys, each by its
+    own, of what has been settled. `times`, `costs`, `keys`: of all that was charged.
     """
 
     rule: Rule
+    in_force: InForce
+    begun_ns: int
     seconds: int
     edges: tuple[str, ...]
     limits: Series
+    requests: Series = field(init=False)
     offered: Series = field(init=False)
     admitted: Series = field(init=False)
     refused_at_edge: Series = field(init=False)
@@ -100,6 +106,7 @@ class RuleLog:
     may: Series = field(init=False)
     times: list[int] = field(default_factory=list)
     costs: list[int] = field(default_factory=list)
+    keys: list[tuple[str, ...]] = field(default_factory=list)
     labels: dict[tuple[str, ...], Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     denied: Counter[str] = field(default_factory=Counter)
     degraded: int = 0
@@ -112,18 +119,18 @@ class RuleLog:
         shape = (self.seconds, len(self.edges))
         self.offered, self.admitted = np.zeros(shape), np.zeros(shape)
         self.refused_at_edge, self.crossings = np.zeros(self.seconds), np.zeros(self.seconds)
-        self.may = np.zeros(self.seconds)
+        self.may, self.requests = np.zeros(self.seconds), np.zeros(self.seconds)
 
     @property
     def limit(self) -> float:
-        """Units a second of one key."""
-        limit = self.rule.limit
-        return limit.per_second if isinstance(limit, RateLimit) else float("inf")
+        """Units a second of one key, the largest that one has."""
+        return max(map(per_second, self.rule.on_plans))
 
     def settle(self) -> None:
         """What was asked of each key in each second becomes what may be admitted: the sum of min(asked, limit)."""
-        for (at, _), cost in self.asked.items():
-            self.may[at] += min(cost, self.limits[at])
+        for (at, key), cost in self.asked.items():
+            at_ns = self.begun_ns + at * EPOCH_NS
+            self.may[at] += min(cost, self.in_force.per_second(self.rule.name, at_ns, key))
         self.asked.clear()
 
 
@@ -132,25 +139,26 @@ def logs_of(
 ) -> dict[str, RuleLog]:
     """Sort the rows by rule. What came or was answered after the last second is left out of series, not of labels."""
     instants = [begun_ns + at * EPOCH_NS for at in range(seconds)]
-    logs = {
-        rule.name: RuleLog(rule, seconds, tuple(edges), np.array([limits.per_second(rule.name, at) for at in instants]))
-        for rule in rules.rules
-    }
-    sort_rows(logs, rows, begun_ns)
+    logs = {}
+    for rule in rules.rules:
+        general = np.array([limits.per_second(rule.name, at) for at in instants])
+        logs[rule.name] = RuleLog(rule, limits, begun_ns, seconds, tuple(edges), general)
+    sort_rows(logs, rows)
     return logs
 
 
-def sort_rows(logs: Mapping[str, RuleLog], rows: Iterable[Row], begun_ns: int) -> None:
+def sort_rows(logs: Mapping[str, RuleLog], rows: Iterable[Row]) -> None:
     """Add rows to the logs of their rules."""
     some = next(iter(logs.values()))
-    places, seconds = {name: at for at, name in enumerate(some.edges)}, some.seconds
+    places, seconds, begun_ns = {name: at for at, name in enumerate(some.edges)}, some.seconds, some.begun_ns
     for row in rows:
         if isinstance(row, Answered):
-            _answered(logs[row.rule], row, places[row.edge], begun_ns)
+            _answered(logs[row.rule], row, places[row.edge])
         elif isinstance(row, Offered):
             at = (row.at_ns - begun_ns) // EPOCH_NS
             if at < seconds and not row.peek:
                 for name, key, cost in zip(row.rules, row.keys, row.costs, strict=True):
+                    logs[name].requests[at] += 1
                     logs[name].offered[at, places[row.edge]] += cost
                     logs[name].asked[at, key] += cost
         elif isinstance(row, Crossed):
@@ -165,13 +173,14 @@ def sort_rows(logs: Mapping[str, RuleLog], rows: Iterable[Row], begun_ns: int) -
             logs[row.rule].given[row.epoch] -= row.units
 
 
-def _answered(log: RuleLog, row: Answered, place: int, begun_ns: int) -> None:
-    at = (row.at_ns - begun_ns) // EPOCH_NS
+def _answered(log: RuleLog, row: Answered, place: int) -> None:
+    at = (row.at_ns - log.begun_ns) // EPOCH_NS
     if row.charged:
         assert row.epoch is not None
         log.labels[row.key][row.epoch] += row.cost
         log.times.append(row.at_ns)
         log.costs.append(row.cost)
+        log.keys.append(row.key)
         log.degraded += row.cost if row.degraded else 0
         log.spent_at_edges[row.epoch] += row.cost if row.at_edge and not row.degraded else 0
         if at < log.seconds:
@@ -182,11 +191,9 @@ def _answered(log: RuleLog, row: Answered, place: int, begun_ns: int) -> None:
             log.refused_at_edge[at] += row.cost
 
 
-def figures_of(
-    log: RuleLog, limits: InForce, warm_up: int, changes: Sequence[int], edges_max: int | None
-) -> RuleFigures:
+def figures_of(log: RuleLog, warm_up: int, changes: Sequence[int], edges_max: int | None) -> RuleFigures:
     """All figures of one rule. `changes`: seconds in which demand moved or something happened."""
-    limit = log.rule.limit
+    on_plans = log.rule.on_plans
     offered, admitted = log.offered.sum(axis=1), log.admitted.sum(axis=1)
     log.settle()
     may = log.may
@@ -200,74 +207,106 @@ def figures_of(
         rule=log.rule.name,
         enforce=log.rule.enforce.value,
         limit_per_second=log.limit,
-        burst=limit.burst if isinstance(limit, RateLimit) else 0,
-        bound=bound_of(log.rule, StoreKind.SQLITE, edges_max).units,
+        burst=max(each.limit.burst if isinstance(each.limit, RateLimit) else 0 for each in on_plans),
+        bound=_bound(on_plans, edges_max),
         offered=int(offered.sum()),
         admitted=int(admitted.sum()),
         degraded=log.degraded,
-        overshoot_label=overshoot_by_label(log, limits),
-        overshoot_true_second=overshoot_in_a_second(log, limits),
+        overshoot_label=max((units for _, units in overshoots(log)), default=0),
+        overshoot_true_second=overshoot_in_a_second(log),
         utilisation=float(admitted[judged].sum() / asked) if asked else 1.0,
         utilisation_p5=float(np.percentile(ratio[judged], 5)) if seconds and len(ratio[judged]) else 1.0,
         ticks_to_95_percent=_recovery(ratio, changes, warm_up),
         jain=_jain(log, warm_up),
         churn=_churn(log, warm_up),
         crossings_per_second=float(crossings / seconds),
-        crossing_share=float(crossings / max(offered[judged].sum(), 1)),
+        crossing_share=float(crossings / max(log.requests[judged].sum(), 1)),
         stranded_share=_stranded(log, warm_up),
         refused_with_room=float(np.minimum(log.refused_at_edge, room)[judged].sum() / max(offered[judged].sum(), 1)),
         denied=dict(sorted(log.denied.items())),
     )
 
 
-def overshoot_by_label(log: RuleLog, limits: InForce) -> int:
-    """The worst `over` of any key's meter."""
-    return max((units for _, units in overshoots(log, limits)), default=0)
+def _bound(rules: Sequence[Rule], edges_max: int | None) -> int | None:
+    """The largest bound of any of them; None: one has none."""
+    found = [bound_of(rule, StoreKind.SQLITE, edges_max).units for rule in rules]
+    return None if None in found else max(units or 0 for units in found)
 
 
-def overshoots(log: RuleLog, limits: InForce) -> list[tuple[int, int]]:
+def overshoots(log: RuleLog) -> list[tuple[int, int]]:
     """Epochs that were over, each with the most that a key was, in order."""
-    if not isinstance(log.rule.limit, RateLimit):
-        return []
     worst: dict[int, int] = {}
     for key, labels in log.labels.items():
-        meter = Meter(log.rule.limit, log.rule.divided)
+        meter: Meter | None = None
         for epoch in sorted(labels):
-            limit = limits.limit(log.rule.name, epoch, key)
-            if limit is None:
-                continue
-            meter.become(limit)
-            over = meter.record(epoch, labels[epoch])
+            meter, over = metered(log, meter, key, epoch, labels[epoch])
             if over:
                 worst[epoch] = max(worst.get(epoch, 0), over)
     return sorted(worst.items())
 
 
-def overshoot_in_a_second(log: RuleLog, limits: InForce) -> int:
-    """The most admitted in any second of virtual time beyond rate + burst, over all keys together."""
-    limit = log.rule.limit
-    if not log.times or not isinstance(limit, RateLimit):
+def metered(
+    log: RuleLog, meter: Meter | None, key: tuple[str, ...], epoch: int, units: int
+) -> tuple[Meter | None, int]:
+    """The meter of a key (None: it has none yet) after another label, and by how much that was over."""
+    limit = log.in_force.limit(log.rule.name, epoch, key)
+    if limit is None:
+        return meter, 0
+    meter = meter or Meter(limit, log.rule.for_key(key).divided)
+    meter.become(limit)
+    return meter, meter.record(epoch, units)
+
+
+def overshoot_in_a_second(log: RuleLog) -> int:
+    """The most that a key was admitted in any second of virtual time beyond its rate + burst."""
+    if not log.times:
         return 0
+    numbers: dict[tuple[str, ...], int] = {}
+    who = np.array([numbers.setdefault(key, len(numbers)) for key in log.keys])
     times, costs = np.array(log.times), np.array(log.costs)
-    order = np.argsort(times, kind="stable")
-    times, total = times[order], np.concatenate([[0], np.cumsum(costs[order])])
-    first = np.searchsorted(times, times - EPOCH_NS, side="right")
+    order = np.lexsort((times, who))
+    who, times, total = who[order], times[order], np.concatenate([[0], np.cumsum(costs[order])])
+    apart = times + who * (int(np.ptp(times)) + 2 * EPOCH_NS)  # no second has requests of two keys
+    first = np.searchsorted(apart, apart - EPOCH_NS, side="right")
     admitted = total[1:] - total[first]
-    instants = times.tolist() if limits.changing else [int(times[0])]
-    rates = np.array([limits.largest_within(log.rule.name, at - EPOCH_NS, at) for at in instants])
-    over = admitted - rates * max(len(log.labels), 1)
-    return ceil(max(0.0, float(over.max()) - ROUNDING))
+    over = admitted - _entitled(log, list(numbers), who, times)
+    return ceil(max(0.0, float(over.max())))
+
+
+def _entitled(
+    log: RuleLog, keys: Sequence[tuple[str, ...]], who: npt.NDArray[np.int64], times: npt.NDArray[np.int64]
+) -> Series:
+    """Rate + burst of the key of each row, the number `who`, in the second that ends then."""
+    limits, name, end_ns = log.in_force, log.rule.name, int(times[-1])
+    if not limits.changing:
+        return np.array([limits.largest_within(name, 0, end_ns, key) for key in keys])[who]
+    instants = zip(who.tolist(), times.tolist(), strict=True)
+    return np.array([limits.largest_within(name, at - EPOCH_NS, at, keys[which]) for which, at in instants])
 
 
 def _recovery(ratio: Series, changes: Sequence[int], warm_up: int) -> int:
-    """Seconds with less than RECOVERED from a change to the first with more; the worst of all changes."""
+    """The longest dip that follows a change, before the next one: seconds with less than RECOVERED until it is back."""
+    judged = [change for change in changes if change >= warm_up]
+    ends = [*judged[1:], len(ratio)]
     worst = 0
-    for change in changes:
-        if change < warm_up:
-            continue
-        back = np.flatnonzero(ratio[change:] >= RECOVERED)
-        worst = max(worst, int(back[0]) if len(back) else len(ratio) - change)
+    for change, end in zip(judged, ends, strict=False):
+        at = change
+        while at < end:
+            if ratio[at] < RECOVERED:
+                begun = change if at <= change + 1 else at
+                at = _back(ratio, at, ends)
+                worst = max(worst, at - begun)
+            at += 1
     return worst
+
+
+def _back(ratio: Series, dip: int, ends: Sequence[int]) -> int:
+    """The second after a dip from which RECOVERED is held, by the mean of HELD_S, or of fewer if demand moves again."""
+    for at in range(dip + 1, len(ratio)):
+        until = min(at + HELD_S, *(end for end in ends if end > at))
+        if min(ratio[at], ratio[at:until].mean()) >= RECOVERED:
+            return at
+    return len(ratio)
 
 
 def _jain(log: RuleLog, warm_up: int) -> float:

@@ -56,7 +56,7 @@ def run(scenario: Scenario, seed: int, options: Options | None = None, progress:
     limits, edges = InForce(rules, rows), [edge.name for edge in world.edges]
     logs = logs_of(rows, rules, limits, edges, scenario.seconds, STARTED_S * SECOND)
     changes = changes_of(scenario)
-    figures = tuple(figures_of(log, limits, scenario.warm_up, changes, rules.edges_max) for log in logs.values())
+    figures = tuple(figures_of(log, scenario.warm_up, changes, rules.edges_max) for log in logs.values())
     broken = (
         *map(str, violations(rows, rules)),
         *map(str, shortcomings(scenario, figures, logs, rows, limits)),
