@@ -17,7 +17,7 @@ from apportion.core.rule import Rule
 from apportion.simulations.in_force import InForce
 from apportion.simulations.measures import RuleFigures, RuleLog
 from apportion.simulations.recording import Answered, Crossed, Issued, Row
-from apportion.simulations.scenario import Scenario
+from apportion.simulations.scenario import Network, Scenario
 from apportion.simulations.shapes import Heavy, Step, Uniform, Zipf
 from apportion.simulations.violation import Violation
 
@@ -81,7 +81,7 @@ def shortcomings(
 
 
 def _short(scenario: Scenario, figures: RuleFigures, log: RuleLog) -> Iterable[tuple[str, str]]:
-    if not _plain(scenario):
+    if not plain(scenario.network):
         return
     if not scenario.faults:
         if figures.ticks_to_95_percent > RECOVERY_TICKS:
@@ -144,8 +144,8 @@ def stays(scenario: Scenario) -> bool:
     )
 
 
-def _plain(scenario: Scenario) -> bool:
-    network = scenario.network
+def plain(network: Network) -> bool:
+    """Whether messages come, once, and soon."""
     lossless = not (network.spikes or network.repeat or network.lost_answers)
     return lossless and network.latency_ns <= NEAR_NS and network.clock_drift <= 1000
 
