@@ -58,7 +58,7 @@ def run(scenario: Scenario, seed: int, options: Options | None = None, progress:
     limits, edges = InForce(rules, log.rows), [edge.name for edge in world.edges]
     logs = logs_of(log, rules, limits, edges, scenario.seconds, STARTED_S * SECOND)
     changes = changes_of(scenario)
-    figures = tuple(figures_of(each, limits, scenario.warm_up, changes, rules.edges_max) for each in logs.values())
+    figures = tuple(figures_of(each, scenario.warm_up, changes, rules.edges_max) for each in logs.values())
     broken = (
         *map(str, violations(log, rules)),
         *map(str, shortcomings(scenario, figures, logs, log, limits)),
