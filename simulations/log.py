@@ -53,16 +53,18 @@ class Table:
 
     def __init__(self, width: int) -> None:
         self.width = width
+        self._before = 0
         self._recent: list[int] = []
         self._packed: list[Numbers] = []
         self.add = self._recent.extend
 
     def __len__(self) -> int:
-        return sum(len(packed) for packed in self._packed) + len(self._recent) // self.width
+        return self._before + len(self._recent) // self.width
 
     def pack(self) -> None:
         """Take less room for what was added."""
         if self._recent:
+            self._before = len(self)
             self._packed.append(np.array(self._recent, np.int64).reshape(-1, self.width))
             self._recent.clear()
 
@@ -73,6 +75,7 @@ class Table:
 
     def clear(self) -> None:
         """Forget all lines."""
+        self._before = 0
         self._recent.clear()
         self._packed.clear()
 
