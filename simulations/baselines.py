@@ -13,9 +13,11 @@ import numpy as np
 from apportion.core.bucket import Bucket
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.simulations.in_force import InForce
-from apportion.simulations.measures import RuleFigures, figures_of, logs_of, overshoots
+from apportion.simulations.log import Log
+from apportion.simulations.measures import RuleFigures, figures_of, overshoots
 from apportion.simulations.nodes import parsed
-from apportion.simulations.recording import Answered, Crossed, Offered, Row
+from apportion.simulations.rows import Answered, Crossed, Offered, Row
+from apportion.simulations.rule_log import logs_of
 from apportion.simulations.run import changes_of
 from apportion.simulations.scenario import Scenario
 from apportion.simulations.series import Over, RunSeries, rule_series
@@ -45,9 +47,8 @@ def baseline_series(scenario: Scenario, seed: int, baseline: Baseline) -> RunSer
     rules = parsed(scenario.rules)
     traffic = arrivals(streams_of(scenario.flows, rules), scenario.edges, scenario.seconds, seed)
     names = [f"edge-{at}" for at in range(scenario.edges)]
-    rows = list(rows_of(traffic, names, baseline))
-    limits = InForce(rules, rows)
-    (log,) = logs_of(rows, rules, limits, names, scenario.seconds, 0).values()
+    limits = InForce(rules, ())
+    (log,) = logs_of(Log.of(rows_of(traffic, names, baseline)), rules, limits, names, scenario.seconds, 0).values()
     figures = figures_of(log, limits, scenario.warm_up, changes_of(scenario), rules.edges_max)
     figures = replace(figures, enforce=baseline.value, bound=0 if baseline is not Baseline.LATER else None)
     over = [Over(epoch + 0.5, units) for epoch, units in overshoots(log, limits)]
@@ -64,7 +65,10 @@ def rows_of(traffic: Iterable[Arrival], names: list[str], baseline: Baseline) ->
         assert isinstance(limit, RateLimit)
         if asked.key not in deciders:
             deciders[asked.key] = _KINDS[baseline](limit, len(names))
-        yield Offered(at_ns, names[edge], (asked.rule.name,), (asked.key,), (asked.cost,), peek=False)
+        yield Offered(
+            at_ns, names[edge], edge, asked.rule.domain, asked.rule.name, asked.key, asked.cost,
+            peek=False, first=True, alone=True,
+        )  # fmt: skip
         if baseline is Baseline.CENTRAL:
             yield Crossed(at_ns, names[edge], (asked.rule.name,))
         allowed = deciders[asked.key].decide(edge, asked.cost, at_ns)

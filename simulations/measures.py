@@ -6,24 +6,19 @@ fairness, churn, crossings) leaves out the warm-up; overshoot leaves out nothing
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
 
 import numpy as np
-import numpy.typing as npt
 
 from apportion.allocator.fill import water_fill
 from apportion.core.bounds import StoreKind, bound_of
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.meter import Meter
-from apportion.core.rule import Rule, RuleSet
 from apportion.simulations.in_force import InForce
-from apportion.simulations.recording import Answered, Crossed, Issued, Offered, Returned, Row
-
-Series = npt.NDArray[np.float64]
+from apportion.simulations.rule_log import RuleLog, Series
 
 RECOVERED = 0.95
 """A rule is back after a change when it admits this part of what it may."""
@@ -80,106 +75,6 @@ class RuleFigures:
     stranded_share: float
     refused_with_room: float
     denied: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class RuleLog:
-    """The rows of one rule, by second of virtual time (`seconds` of them), by edge and by label.
-
-    `limits`: the limit of one key; `may`: the sum of min(asked, limit) over keys, of what has been settled.
-    """
-
-    rule: Rule
-    seconds: int
-    edges: tuple[str, ...]
-    limits: Series
-    offered: Series = field(init=False)
-    admitted: Series = field(init=False)
-    refused_at_edge: Series = field(init=False)
-    asked: Counter[tuple[int, tuple[str, ...]]] = field(default_factory=Counter)
-    may: Series = field(init=False)
-    times: list[int] = field(default_factory=list)
-    costs: list[int] = field(default_factory=list)
-    labels: dict[tuple[str, ...], Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    denied: Counter[str] = field(default_factory=Counter)
-    degraded: int = 0
-    crossings: Series = field(init=False)
-    slices: dict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    given: Counter[int] = field(default_factory=Counter)
-    spent_at_edges: Counter[int] = field(default_factory=Counter)
-
-    def __post_init__(self) -> None:
-        shape = (self.seconds, len(self.edges))
-        self.offered, self.admitted = np.zeros(shape), np.zeros(shape)
-        self.refused_at_edge, self.crossings = np.zeros(self.seconds), np.zeros(self.seconds)
-        self.may = np.zeros(self.seconds)
-
-    @property
-    def limit(self) -> float:
-        """Units a second of one key."""
-        limit = self.rule.limit
-        return limit.per_second if isinstance(limit, RateLimit) else float("inf")
-
-    def settle(self) -> None:
-        """What was asked of each key in each second becomes what may be admitted: the sum of min(asked, limit)."""
-        for (at, _), cost in self.asked.items():
-            self.may[at] += min(cost, self.limits[at])
-        self.asked.clear()
-
-
-def logs_of(
-    rows: Iterable[Row], rules: RuleSet, limits: InForce, edges: Sequence[str], seconds: int, begun_ns: int
-) -> dict[str, RuleLog]:
-    """Sort the rows by rule. What came or was answered after the last second is left out of series, not of labels."""
-    instants = [begun_ns + at * EPOCH_NS for at in range(seconds)]
-    logs = {
-        rule.name: RuleLog(rule, seconds, tuple(edges), np.array([limits.per_second(rule.name, at) for at in instants]))
-        for rule in rules.rules
-    }
-    sort_rows(logs, rows, begun_ns)
-    return logs
-
-
-def sort_rows(logs: Mapping[str, RuleLog], rows: Iterable[Row], begun_ns: int) -> None:
-    """Add rows to the logs of their rules."""
-    some = next(iter(logs.values()))
-    places, seconds = {name: at for at, name in enumerate(some.edges)}, some.seconds
-    for row in rows:
-        if isinstance(row, Answered):
-            _answered(logs[row.rule], row, places[row.edge], begun_ns)
-        elif isinstance(row, Offered):
-            at = (row.at_ns - begun_ns) // EPOCH_NS
-            if at < seconds and not row.peek:
-                for name, key, cost in zip(row.rules, row.keys, row.costs, strict=True):
-                    logs[name].offered[at, places[row.edge]] += cost
-                    logs[name].asked[at, key] += cost
-        elif isinstance(row, Crossed):
-            if (row.at_ns - begun_ns) // EPOCH_NS < seconds:
-                for name in row.rules:
-                    logs[name].crossings[(row.at_ns - begun_ns) // EPOCH_NS] += 1
-        elif isinstance(row, Issued):
-            logs[row.rule].given[row.epoch] += row.units
-            if not row.lent:
-                logs[row.rule].slices[row.epoch][row.incarnation] += row.units
-        elif isinstance(row, Returned):
-            logs[row.rule].given[row.epoch] -= row.units
-
-
-def _answered(log: RuleLog, row: Answered, place: int, begun_ns: int) -> None:
-    at = (row.at_ns - begun_ns) // EPOCH_NS
-    if row.charged:
-        assert row.epoch is not None
-        log.labels[row.key][row.epoch] += row.cost
-        log.times.append(row.at_ns)
-        log.costs.append(row.cost)
-        log.degraded += row.cost if row.degraded else 0
-        log.spent_at_edges[row.epoch] += row.cost if row.at_edge and not row.degraded else 0
-        if at < log.seconds:
-            log.admitted[at, place] += row.cost
-    elif row.reason is not None:
-        log.denied[row.reason] += row.cost
-        if row.at_edge and row.reason == "over_limit" and at < log.seconds:
-            log.refused_at_edge[at] += row.cost
 
 
 def figures_of(
@@ -246,11 +141,10 @@ def overshoots(log: RuleLog, limits: InForce) -> list[tuple[int, int]]:
 def overshoot_in_a_second(log: RuleLog, limits: InForce) -> int:
     """The most admitted in any second of virtual time beyond rate + burst, over all keys together."""
     limit = log.rule.limit
-    if not log.times or not isinstance(limit, RateLimit):
+    if not len(log.times) or not isinstance(limit, RateLimit):
         return 0
-    times, costs = np.array(log.times), np.array(log.costs)
-    order = np.argsort(times, kind="stable")
-    times, total = times[order], np.concatenate([[0], np.cumsum(costs[order])])
+    order = np.argsort(log.times, kind="stable")
+    times, total = log.times[order], np.concatenate([[0], np.cumsum(log.costs[order])])
     first = np.searchsorted(times, times - EPOCH_NS, side="right")
     admitted = total[1:] - total[first]
     instants = times.tolist() if limits.changing else [int(times[0])]

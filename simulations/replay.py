@@ -70,12 +70,12 @@ def replay(scenario: Scenario, reader: LogReader, seed: int, progress: Callable[
     traffic = _Ending(arrivals_of(reader, rule_named(rules, RULE), scenario.edges, seed, cleared))
     world = world_of(scenario, seed, recording, Options(), traffic)
     begun_ns = STARTED_S * SECOND
-    first = epoch_of_start(recording.rows, begun_ns)
+    first = epoch_of_start(recording.log.rows, begun_ns)
     fold = Fold(rules, scenario.edges, begun_ns, first)
     second, left = 0, DRAINED_S + 1
     while left:
         world.run(1)
-        fold.take(recording.rows, second)
+        fold.take(recording.log, second)
         recording.forget(first + second)
         second += 1
         left -= traffic.ended
