@@ -25,8 +25,8 @@ class StoreKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The most that one epoch can be over, by label: `units`, and why, in words. None: nothing bounds it, since there
-    is no limit, or `when_unavailable` allows.
+    """The most that one epoch can be over, by label, or one period of a quota: `units`, and why, in words. None:
+    nothing bounds it, since there is no limit, or `when_unavailable` allows.
 
     `units` holds for any failure of any process or link; on a store that forgets, for one restart of the region in an
     epoch.
@@ -47,7 +47,8 @@ def bound_of(rule: Rule, store: StoreKind | None = None, edges_max: int | None =
     if isinstance(limit, Unlimited):
         return Bound(None, "There is no limit: nothing is counted, so nothing can be over.")
     if limit.units == 0:
-        return Bound(0, "A rate of 0: every cost is refused at once, everywhere. By label: over by at most 0.")
+        what, measured = ("A rate", "By label") if isinstance(limit, RateLimit) else ("An allowance", "In a period")
+        return Bound(0, f"{what} of 0: every cost is refused at once, everywhere. {measured}: over by at most 0.")
     if isinstance(limit, PeriodLimit):
         forgets = None if store is None else store is StoreKind.MEMORY
         return Bound(period_units(rule, limit, forgets is True), " ".join(period_sentences(rule, limit, forgets)))

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from apportion.core.bounds_stages import stages_text
 from apportion.core.document import Problem
 from apportion.core.errors import RulesError
 from apportion.core.limit import EPOCH_NS, PeriodAnchor, PeriodLimit
-from apportion.core.periods import HOUR_S, Unit
+from apportion.core.periods import HOUR_S, MONTHS_A_YEAR, Unit
 from apportion.core.quantities import duration_text
 from apportion.core.rule import Enforce, Fallback, Rule, WrongCosts
 from apportion.core.rule_quota import WEEKDAYS
 
 LONG_NS = HOUR_S * EPOCH_NS
 """A quota of at least this length is worth a store that keeps it."""
+
+SHORTEST_MONTH = 28
+"""Days that every month has."""
+
+_WORDS = {unit: unit.value for unit in Unit} | {Unit.SECOND: "second", Unit.MINUTE: "minute"}
 
 
 def needs_keeping(rule: Rule) -> bool:
@@ -78,43 +84,87 @@ def _by_period(rule: Rule, limit: PeriodLimit) -> str:
 def _around_reset(limit: PeriodLimit) -> str:
     if limit.anchor is PeriodAnchor.ROLLING:
         return "There is no reset: what was used leaves the window as it ages."
+    rolling = f"with `anchor: rolling` it is {limit.units} in any {period_words(limit)}"
+    if limit.unit.fixed_s is None:
+        rolling = "a quota with `anchor: rolling`, of days, has no such moment"
     return (
-        f"Around a reset: up to {2 * limit.units}, two allowances, one just before it and one just after, which no "
-        f"period counts twice; `anchor: rolling` never admits more than {limit.units} in any {limit.period_text}."
+        f"Around a reset: up to {most_around_reset(limit)}, two allowances, one just before it and one just after, "
+        f"which no period counts twice; {rolling}."
     )
+
+
+def most_around_reset(limit: PeriodLimit) -> int:
+    """The most that is admitted within any time as long as a period: two allowances where there is a reset."""
+    return limit.units if limit.anchor is PeriodAnchor.ROLLING else 2 * limit.units
+
+
+def period_words(limit: PeriodLimit) -> str:
+    """A period in words, as after "in any": `day`, `6 hours`."""
+    word = _WORDS[limit.unit]
+    return word if limit.multiple == 1 else f"{limit.multiple} {word}s"
 
 
 def resets_sentence(limit: PeriodLimit, key: tuple[str, ...]) -> str:
     """Which subjects reset together, and when."""
     match limit.anchor:
         case PeriodAnchor.FIRST_USE:
-            return f"{_subjects(key)} resets by itself, a {limit.period_text} after its first call."
+            return f"{_subjects(key)} resets by itself, {_after(limit)} its first call."
         case PeriodAnchor.ROLLING:
             return f"{_subjects(key)} has a window of its own."
-    where = f"in {limit.zone}" if not limit.zone_from_tenant else "of its tenant's zone"
+    of_tenant = limit.zone_from_tenant or limit.month_from_tenant
     together = (
-        "All subjects reset together"
-        if not limit.zone_from_tenant and not limit.month_from_tenant
-        else ("The subjects of one tenant, and of all tenants with the same calendar, reset together")
+        "The subjects of one tenant, and of all tenants with the same calendar, reset together"
+        if of_tenant
+        else "All subjects reset together"
     )
-    return f"{together}, {_when(limit)} {where}."
+    return f"{together}, {_when(limit)}."
+
+
+def subject_resets(limit: PeriodLimit) -> str:
+    """When one subject resets, `limit` being by its own calendar."""
+    match limit.anchor:
+        case PeriodAnchor.FIRST_USE:
+            return f"resets {_after(limit)} its first call"
+        case PeriodAnchor.ROLLING:
+            return "never resets: what was used leaves the window as it ages"
+    return f"resets {_when(replace(limit, zone_from_tenant=False, month_from_tenant=False))}"
 
 
 def _subjects(key: tuple[str, ...]) -> str:
     return f"Each {' and '.join(key)}" if key else "The one count for all"
 
 
+def _after(limit: PeriodLimit) -> str:
+    article = "" if limit.multiple > 1 else "an " if limit.unit is Unit.HOUR else "a "
+    return f"{article}{period_words(limit)} after"
+
+
 def _when(limit: PeriodLimit) -> str:
-    every = limit.period_text
+    """When calendar periods begin."""
+    where = f"in the tenant's time zone (else {limit.zone})" if limit.zone_from_tenant else f"in {limit.zone}"
     match limit.unit:
-        case Unit.WEEK:
-            return f"each {WEEKDAYS[limit.week_starts_on]} at 00:00"
-        case Unit.MONTH | Unit.YEAR:
-            day = "the tenant's day" if limit.month_from_tenant else f"day {limit.month_starts_on}"
-            return f"on {day} of each {every} (its last day, where it has none so late) at 00:00"
         case Unit.DAY:
-            return "each day at 00:00"
-    return f"at each whole {every}"
+            return f"each day at 00:00 {where}"
+        case Unit.WEEK:
+            return f"each {WEEKDAYS[limit.week_starts_on].capitalize()} at 00:00 {where}"
+        case Unit.MONTH | Unit.YEAR:
+            return f"{_day(limit)} of {_months(limit)} at 00:00 {where}"
+        case Unit.HOUR if limit.multiple > 1:
+            return f"at 00:00 and each {period_words(limit)} from there {where}"
+    return f"each {period_words(limit)} by the clock {where}"
+
+
+def _day(limit: PeriodLimit) -> str:
+    if limit.month_from_tenant:
+        return f"on the tenant's day (else day {limit.month_starts_on})"
+    return f"on day {limit.month_starts_on}" + (" (else the last)" if limit.month_starts_on > SHORTEST_MONTH else "")
+
+
+def _months(limit: PeriodLimit) -> str:
+    months = limit.multiple * (MONTHS_A_YEAR if limit.unit is Unit.YEAR else 1)
+    if months == 1:
+        return "each month"
+    return "January" if months == MONTHS_A_YEAR else f"January and of each {months} months from there"
 
 
 def _crossing(rule: Rule) -> str:

@@ -1,9 +1,10 @@
-"""The Python engine: every limited rule is one exact bucket per key, in this process and nowhere else.
+"""The Python engine: every limited rule is one exact bucket or count per key, in this process and nowhere else.
 
 It is the readable specification of a local decision, for one location without a region; the native engine must do the
-same to the bit. Time is an argument; for a bucket it never goes back. What is remembered of matching is `plans`', where
-buckets are kept and forgotten is `table`'s, what the numbers of an answer mean is `verdicts`', and what the fast path
-leaves out is `settling`'s.
+same to the bit. Time is an argument; for a bucket it never goes back. For period quotas the wall clock is one
+too (`wall_ns`, since 1970 UTC), by which calendars go; it may be set at any time. What is remembered of matching
+is `plans`', what a plan is made of is `part`'s, where buckets are kept and forgotten is `table`'s, what the numbers of
+an answer mean is `verdicts`', and what the fast path leaves out is `settling`'s.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from collections.abc import Mapping, Sequence
 
 from apportion.core.decision import Decision, Verdict
 from apportion.core.limit import BACKLOG_MAX
-from apportion.core.plans import MEMO_MAX, Part, Plan, Plans, chain
+from apportion.core.part import Part, Plan, chain
+from apportion.core.plans import MEMO_MAX, Plans
 from apportion.core.request import Application, Cost, units_asked
 from apportion.core.rule import Domain
 from apportion.core.settling import Settling
 from apportion.core.verdicts import LocalDecision, Seen
 
 KEYS_MAX = 1_000_000
-"""Buckets kept: about 400 bytes each with a short key."""
+"""Buckets and counts kept: about 400 bytes each with a short key, 1 KiB of a rolling quota."""
 
 PAUSE_TICKS = 200
 """A bucket not touched for longer lets a sweep be thought of."""
@@ -50,7 +52,9 @@ class Engine:
         """Requests refused because there was no room for a further key."""
         return self._enforced.keys_full
 
-    def decide(self, dimensions: Mapping[str, str], cost: int | None, now_ns: int, peek: bool = False) -> Decision:
+    def decide(
+        self, dimensions: Mapping[str, str], cost: int | None, now_ns: int, peek: bool = False, wall_ns: int = 0
+    ) -> Decision:
         """Whether a request with `dimensions` passes at `now_ns`, and charge it if it does and is no peek.
 
         `cost` in requests, None = each rule's default, 0 = a peek. Raises InputError for dimensions that are not text.
@@ -68,7 +72,7 @@ class Engine:
         if plan is None:
             return Decision(True, ())
         if peek:
-            return self._settle(chain(plan), _costs(plan, cost), now_ns, peek)
+            return self._settle(chain(plan), _costs(plan, cost), now_ns, peek, wall_ns)
         # This is Bucket.drain, admits and charge written out, for calling them would double the cost of a decision. It
         # charges as it goes, and takes all back where a part refuses: most requests pass.
         allowed = True
@@ -84,7 +88,7 @@ class Engine:
                 if backlog < 0:
                     backlog = 0
             elif elapsed:
-                return self._start_over(plan, cost, now_ns, seen)
+                return self._start_over(plan, cost, now_ns, seen, wall_ns)
             if cost is None:
                 after = backlog + part.charge_default
             elif cost <= part.cost_max:
@@ -93,7 +97,7 @@ class Engine:
                 after = BACKLOG_MAX
             if after > bucket.capacity:
                 if bucket.capacity < 0:
-                    return self._start_over(plan, cost, now_ns, seen)
+                    return self._start_over(plan, cost, now_ns, seen, wall_ns)
                 allowed = False
             bucket.backlog = after
             bucket.last = tick
@@ -118,13 +122,20 @@ class Engine:
         return decision
 
     def decide_measures(
-        self, dimensions: Mapping[str, str], costs: Mapping[str, int], now_ns: int, peek: bool = False
+        self,
+        dimensions: Mapping[str, str],
+        costs: Mapping[str, int],
+        now_ns: int,
+        peek: bool = False,
+        wall_ns: int = 0,
     ) -> Decision:
         """As `decide`, for a request that names costs of several measures, or of another one than requests."""
         plan = self._plans.resolve(dimensions)
-        return self._settle(chain(plan), _costs(plan, costs), now_ns, peek)
+        return self._settle(chain(plan), _costs(plan, costs), now_ns, peek, wall_ns)
 
-    def decide_applications(self, applications: Sequence[Application], now_ns: int, peek: bool = False) -> Decision:
+    def decide_applications(
+        self, applications: Sequence[Application], now_ns: int, peek: bool = False, wall_ns: int = 0
+    ) -> Decision:
         """Decide several rules and keys as one request: all are checked, then all charged, or none.
 
         The verdicts are in the order given, one for each application, unlimited ones too. No quota may be named twice.
@@ -134,7 +145,7 @@ class Engine:
             (part, application.cost) for part, application in zip(parts, applications, strict=True) if part is not None
         ]
         assert len({(part.rule.name, part.name) for part, _ in limited}) == len(limited), "a quota is named once"
-        settled = self._settle([part for part, _ in limited], [cost for _, cost in limited], now_ns, peek)
+        settled = self._settle([part for part, _ in limited], [cost for _, cost in limited], now_ns, peek, wall_ns)
         answers = iter(settled.verdicts)
         verdicts = tuple(
             _unlimited(application) if part is None else next(answers)
@@ -147,25 +158,27 @@ class Engine:
         self._enforced.sweep(now_ns, steps)
         self._shadows.sweep(now_ns, steps)
 
-    def _start_over(self, plan: Part, cost: int | None, now_ns: int, seen: Seen) -> Decision:
+    def _start_over(self, plan: Part, cost: int | None, now_ns: int, seen: Seen, wall_ns: int) -> Decision:
         """Leave to `_settle` what the fast path has no answer to: a bucket that is closed, as in a `Detour`, or is
         ahead of `now_ns`.
         """
         _take_back(seen)
-        return self._settle(chain(plan), _costs(plan, cost), now_ns, peek=False)
+        return self._settle(chain(plan), _costs(plan, cost), now_ns, False, wall_ns)
 
-    def _settle(self, parts: Sequence[Part], costs: Sequence[int], now_ns: int, peek: bool) -> Decision:
+    def _settle(self, parts: Sequence[Part], costs: Sequence[int], now_ns: int, peek: bool, wall_ns: int) -> Decision:
         """The whole of a decision. Shadow rules come last, each by itself, so that none changes anything for another:
         one is charged where the others let the request pass, and it does too.
         """
         enforced = [index for index, part in enumerate(parts) if not part.rule.shadow]
-        decision = self._enforced.settle([parts[at] for at in enforced], [costs[at] for at in enforced], now_ns, peek)
+        decision = self._enforced.settle(
+            [parts[at] for at in enforced], [costs[at] for at in enforced], now_ns, peek, wall_ns
+        )
         if len(enforced) == len(parts):
             return decision
         look = peek or not decision.allowed
         said = iter(decision.verdicts)
         verdicts = tuple(
-            self._shadows.settle([part], [cost], now_ns, look).verdicts[0] if part.rule.shadow else next(said)
+            self._shadows.settle([part], [cost], now_ns, look, wall_ns).verdicts[0] if part.rule.shadow else next(said)
             for part, cost in zip(parts, costs, strict=True)
         )
         return Decision(decision.allowed, verdicts)

@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from operator import itemgetter
 
-from apportion.core.bucket import Bucket
 from apportion.core.errors import InputError
-from apportion.core.key import encode_key
-from apportion.core.limit import BACKLOG_MAX, EPOCH_NS, RateLimit
+from apportion.core.limit import PeriodLimit, RateLimit, Unlimited
 from apportion.core.match import Matcher
-from apportion.core.rule import REQUESTS, Domain, Rule
-from apportion.core.table import CLOSED, Quotas
+from apportion.core.part import Detour, Part, PeriodPart, Plan, chain, detours
+from apportion.core.rule import Domain, Rule
+from apportion.core.table import PeriodCounts, Quotas
 
 MEMO_MAX = 16_384
 """Plans in one generation: about 10 MB for both with one rule each."""
@@ -35,91 +34,6 @@ SHAPE_CHARACTERS_MAX = 1_024
 
 SHOWN_MAX = 60
 """Characters of a wrong argument that an error repeats."""
-
-
-class Part:
-    """One limited rule under one key, as a plan holds it: a link of a chain in rule-name order.
-
-    `bucket` may be closed: then `find` it again. `charge_default` is the rule's default cost in unit-ticks.
-    """
-
-    __slots__ = (
-        "bucket",
-        "capacity",
-        "charge_default",
-        "cost_max",
-        "following",
-        "key",
-        "limit",
-        "name",
-        "period",
-        "quotas",
-        "rule",
-        "tick_ns",
-        "units",
-    )
-
-    def __init__(self, quotas: Quotas, key: tuple[str, ...], following: Part | None = None) -> None:
-        self.quotas = quotas
-        self.key = key
-        self.following = following
-        self.name = encode_key(key)
-        self.rule = quotas.rule
-        self.limit = quotas.limit
-        self.units = quotas.absent.units
-        self.period = quotas.absent.period
-        self.tick_ns = quotas.absent.tick_ns
-        self.capacity = quotas.capacity
-        self.cost_max = quotas.cost_max
-        # A default cost above the maximum can never pass: it is made one that does not fit in any bucket.
-        self.charge_default = self.rule.cost_default * self.period
-        if self.rule.cost_default > self.cost_max:
-            self.charge_default = BACKLOG_MAX
-        self.bucket: Bucket = quotas.absent
-        self.find()
-
-    def find(self) -> Bucket:
-        """The bucket of the key as the table has it now, or the rule's stand-in for an absent one."""
-        self.bucket = self.quotas.buckets.get(self.name, self.quotas.absent)
-        return self.bucket
-
-
-class Detour(Part):
-    """Stands in front of a plan that the engine's fast path must leave to the whole one: with a shadow rule, or one
-    that counts another measure than requests.
-
-    Its bucket is closed for ever, which the fast path meets before it has charged anything; so no other plan pays for
-    the question whether it is such a one.
-    """
-
-    __slots__ = ()
-
-    def __init__(self, following: Part) -> None:
-        self.following = following
-        self.bucket = _CLOSED_BUCKET
-        self.tick_ns, self.units, self.period, self.charge_default, self.cost_max = 1, 0, 0, 0, 0
-
-
-def _detours(part: Part) -> bool:
-    return part.rule.shadow or part.rule.counts != REQUESTS
-
-
-_CLOSED_BUCKET = Bucket(RateLimit(1, EPOCH_NS, 1), 0)
-_CLOSED_BUCKET.capacity = CLOSED
-
-Plan = Part | None
-"""The first part of a chain, or a Detour in front of it; None where no limited rule applies."""
-
-
-def chain(plan: Plan) -> list[Part]:
-    """The parts of a plan, first to last."""
-    parts = []
-    if plan.__class__ is Detour:
-        plan = plan.following
-    while plan is not None:
-        parts.append(plan)
-        plan = plan.following
-    return parts
 
 
 class Shape:
@@ -142,11 +56,16 @@ class Plans:
     """
 
     def __init__(self, domain: Domain, memo_max: int = MEMO_MAX) -> None:
+        rules = [rule for each in domain.rules for rule in each.on_plans]
         self._quotas = {
             (rule.name, rule.plan): Quotas(rule, limit)
-            for each in domain.rules
-            for rule in each.on_plans
+            for rule in rules
             if isinstance(limit := rule.local_limit, RateLimit)
+        }
+        self._counts = {
+            (rule.name, rule.plan): PeriodCounts(rule, rule.limit)
+            for rule in rules
+            if isinstance(rule.limit, PeriodLimit)
         }
         # Unlimited rules count too: one that is more specific sets a limited one aside.
         self.known = tuple(sorted({name for rule in domain.rules for name in rule.dimensions}))
@@ -184,16 +103,19 @@ class Plans:
 
     def part(self, rule: Rule, key: tuple[str, ...], following: Part | None = None) -> Part | None:
         """The part of one rule and key, None if the rule is unlimited."""
-        quotas = self._quotas.get((rule.name, rule.plan))
-        assert quotas is not None or not isinstance(rule.limit, RateLimit), "a rule of another domain or version"
-        return None if quotas is None else Part(quotas, key, following)
+        if isinstance(rule.limit, Unlimited):
+            return None
+        name = (rule.name, rule.plan)  # a rule of this domain and version, or there is no such name
+        if isinstance(rule.limit, PeriodLimit):  # that of `rule` counts: it may be by the calendar of a tenant
+            return PeriodPart(self._counts[name], rule, key, following)
+        return Part(self._quotas[name], key, following)
 
     def _build(self, dimensions: Mapping[str, str]) -> Plan:
         plan = None
         for rule in reversed(self._matcher.match(dimensions, whole=False)):
             key = self._matcher.key(rule, dimensions)
             plan = self.part(rule.for_key(key), key, plan) or plan
-        return Detour(plan) if plan is not None and any(map(_detours, chain(plan))) else plan
+        return Detour(plan) if plan is not None and any(map(detours, chain(plan))) else plan
 
     def _remember(self, key: object, plan: Plan) -> None:
         """Keep `plan` in the young generation; when that is full it becomes the old one, whose plans are forgotten."""

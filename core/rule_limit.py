@@ -9,7 +9,7 @@ from apportion.core.limit import EPOCH_NS, Limit, RateLimit, Unlimited, burst_ma
 from apportion.core.quantities import NUMBER_MAX, parse_rate, period_text, shown
 from apportion.core.rule import Enforce
 from apportion.core.rule_fields import Section
-from apportion.core.rule_quota import CALENDAR_FIELDS, read_quota
+from apportion.core.rule_quota import QUOTA_FIELDS, read_quota
 from apportion.core.rules_vocabulary import COST, LIMIT, LIMIT_LATER, NONE_ZERO_UNLIMITED
 
 COST_DEFAULT = 1
@@ -54,7 +54,7 @@ def read_limit(rule: Section, enforce: Enforce | None, field: str = "limit", zon
         return _read_unlimited(limit)
     if limit.has("quota"):
         return read_quota(limit, enforce, zone)
-    for other in ("anchor", *CALENDAR_FIELDS, "audit_periods"):
+    for other in QUOTA_FIELDS:
         if limit.has(other):
             limit.refuse(other, "belongs to `quota`: a rate has no period that begins")
     if not limit.has("rate"):
@@ -69,7 +69,7 @@ def read_limit(rule: Section, enforce: Enforce | None, field: str = "limit", zon
 
 
 def _read_unlimited(limit: Section) -> Unlimited | None:
-    for other in ("rate", "burst", "quota"):
+    for other in ("rate", "burst", "quota", *QUOTA_FIELDS):
         if limit.has(other):
             limit.refuse("unlimited", f"contradicts `{other}`; {NONE_ZERO_UNLIMITED}")
             return None

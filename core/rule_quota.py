@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from apportion.core.document import Scalar
 from apportion.core.limit import PeriodAnchor, PeriodLimit
 from apportion.core.periods import HOUR_S, MULTIPLES, Unit, unit_text
-from apportion.core.quantities import parse_quota
+from apportion.core.quantities import parse_quota, shown
 from apportion.core.rule import Enforce
 from apportion.core.rule_fields import Section
 from apportion.core.rules_vocabulary import HOW_TO_CHOOSE_ANCHOR, unknown
@@ -20,6 +20,12 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 
 CALENDAR_FIELDS = ("time_zone", "week_starts_on", "month_starts_on")
 """What says when calendar periods begin."""
+
+QUOTA_FIELDS = ("anchor", *CALENDAR_FIELDS, "audit_periods")
+"""What belongs to a quota and to no other limit."""
+
+_FIXED_INSTEAD = {Unit.MONTH: "30day", Unit.YEAR: "365day"}
+"""What a rolling period can be in the place of one whose length the calendar decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,9 @@ def _read_anchor(limit: Section, multiple: int, unit: Unit) -> PeriodAnchor | No
         anchor = known[word]
     if anchor is PeriodAnchor.ROLLING and fixed is None:
         limit.refuse(
-            "anchor", f"found `rolling` with a {unit.value}, which has no fixed length; write 30day, or another anchor"
+            "anchor",
+            f"found `rolling` with a {unit.value}, which has no fixed length; write {_FIXED_INSTEAD[unit]}, or another "
+            "anchor",
         )
         return None
     if anchor is PeriodAnchor.CALENDAR and MULTIPLES[unit] % multiple:
@@ -151,6 +159,8 @@ def _read_weekday(limit: Section) -> int:
 
 def _read_month_day(limit: Section) -> tuple[int, bool]:
     node = limit.node("month_starts_on")
-    if isinstance(node, Scalar) and node.text == FROM_TENANT:
-        return 1, True
-    return limit.count("month_starts_on", 1, 31) or 1, False
+    if not isinstance(node, Scalar) or node.text.isdecimal():
+        return limit.count("month_starts_on", 1, 31) or 1, False
+    if node.text != FROM_TENANT:
+        limit.refuse("month_starts_on", f"found {shown(node.text)}, a day from 1 to 31, or {FROM_TENANT}, is meant")
+    return 1, node.text == FROM_TENANT

@@ -1,4 +1,4 @@
-"""The whole of a local decision over one table of buckets, for any state of keys and clock: find, check, charge.
+"""The whole of a local decision over one table, for any state of keys and clocks: find, check, charge.
 
 The engine's fast path does the same for most requests and leaves all others to this; both must agree to the bit.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apportion.core.decision import Decision
-from apportion.core.plans import Part
-from apportion.core.table import Table, behind_ns
+from apportion.core.part import Part, PeriodPart
+from apportion.core.table import Table
 from apportion.core.verdicts import fits, verdict_of, verdict_without_room
 
 SWEEP_EVERY_NS = 1_000_000
@@ -35,13 +35,21 @@ class Settling:
         self.sweep_at_ns = now_ns + SWEEP_EVERY_NS
         self.table.sweep(now_ns, steps)
 
-    def settle(self, parts: Sequence[Part], costs: Sequence[int], now_ns: int, peek: bool) -> Decision:
-        """Check all parts, then charge all of them or none; the verdicts are in their order."""
+    def settle(
+        self, parts: Sequence[Part], costs: Sequence[int], now_ns: int, peek: bool, wall_ns: int = 0
+    ) -> Decision:
+        """Check all parts, then charge all of them or none; the verdicts are in their order. Period quotas need to know
+        the wall clock, `wall_ns`.
+        """
         if now_ns >= self.sweep_at_ns:
             self.sweep(now_ns)
+        for part in parts:
+            if isinstance(part, PeriodPart):
+                assert wall_ns, "who has period quotas passes the wall clock"
+                part.turn_to(self.table, now_ns, wall_ns)
         new = self._find(parts, costs, now_ns)
-        backlogs = [part.bucket.drain(now_ns) for part in parts]
-        allowed = all(map(fits, parts, costs, backlogs))
+        held = [part.held(now_ns) for part in parts]
+        allowed = all(map(fits, parts, costs, held))
         short = new[self.table.room :] if allowed else []
         if short:
             self.keys_full += 1
@@ -49,20 +57,20 @@ class Settling:
         if allowed and not peek:
             for part, cost in zip(parts, costs, strict=True):
                 if part in new:
-                    part.bucket = self.table.add(part.quotas, part.name, now_ns)
+                    part.begin(self.table, now_ns)
                 if cost:
-                    part.bucket.charge(cost)
+                    part.charge(cost)
         room_ns = self.table.room_after_ns(len(new), now_ns) if short else None
         verdicts = (
             verdict_without_room(part, cost, room_ns)
             if part in short
-            else verdict_of(part, cost, backlog, allowed and not peek, behind_ns(part.bucket, now_ns))
-            for part, cost, backlog in zip(parts, costs, backlogs, strict=True)
+            else verdict_of(part, cost, units, allowed and not peek, part.late_ns(now_ns))
+            for part, cost, units in zip(parts, costs, held, strict=True)
         )
         return Decision(allowed, tuple(verdicts))
 
     def _find(self, parts: Sequence[Part], costs: Sequence[int], now_ns: int) -> list[Part]:
-        """Let each part hold its bucket as the table has it; returns those that need a new one, having swept for them.
+        """Let each part find its bucket as the table has it; returns those that need a new one, having swept for them.
 
         After this nothing may be swept until the charge, or it would go to a bucket that is no longer in the table.
         """
@@ -76,8 +84,4 @@ class Settling:
 
 def _new_parts(parts: Sequence[Part], costs: Sequence[int]) -> list[Part]:
     """The parts of which a charge needs a bucket that is not there. A limit of 0 admits none, so it never has one."""
-    return [
-        part
-        for part, cost in zip(parts, costs, strict=True)
-        if part.find() is part.quotas.absent and cost and part.limit.units
-    ]
+    return [part for part, cost in zip(parts, costs, strict=True) if not part.find() and cost and part.units]

@@ -1,4 +1,4 @@
-"""The engine's buckets: one for each quota that is not full, bounded, swept as it goes.
+"""The engine's buckets: one for each quota that is not full, bounded, swept as it goes; and so the counts of periods.
 
 A bucket that has drained equals one that never was, so the table drops those it comes across, a few at a time; a live
 one never, or being forgotten would be a fresh allowance. Who holds a bucket directly, as a plan does, must be able to
@@ -8,9 +8,11 @@ tell that it has left: it is *closed*, admits nothing and has to be looked up ag
 from __future__ import annotations
 
 from heapq import nsmallest
+from typing import TypeVar
 
 from apportion.core.bucket import Bucket
-from apportion.core.limit import RateLimit
+from apportion.core.counter import Count, Counter
+from apportion.core.limit import PeriodLimit, RateLimit
 from apportion.core.rule import Rule
 
 CLOSED = -1
@@ -48,11 +50,87 @@ class LocalBucket(Bucket):
 
     __slots__ = ("name", "place", "quotas")
 
-    def __init__(self, quotas: Quotas, name: bytes, place: int, now_ns: int) -> None:
+    def __init__(self, quotas: Quotas, name: bytes, now_ns: int) -> None:
         super().__init__(quotas.limit, now_ns)
         self.quotas = quotas
         self.name = name
+
+    def enter(self, place: int) -> None:
+        """Be the bucket of its key, at `place` of the sweep's order."""
+        assert self.name not in self.quotas.buckets, "a quota has one bucket, or its allowance would be double"
+        self.quotas.buckets[self.name] = self
         self.place = place
+
+    def leaves_after_ns(self) -> int:
+        """Nanoseconds from the last `drain` until it may be dropped."""
+        return self.reset_after_ns()
+
+
+class PeriodCounts:
+    """The counts of one rule with a period quota, by encoded key and, where it is the calendar's, period."""
+
+    __slots__ = ("buckets", "cost_max", "units")
+
+    def __init__(self, rule: Rule, limit: PeriodLimit) -> None:
+        self.units = limit.units
+        self.cost_max = limit.units if rule.cost_max is None else min(rule.cost_max, limit.units)
+        self.buckets: dict[bytes, LocalCount] = {}
+
+
+class LocalCount:
+    """What is counted of a period quota, in the place of a bucket. From `until_ns` on it counts for nothing; `last` is
+    the latest instant that it was shown.
+    """
+
+    __slots__ = ("capacity", "counter", "last", "name", "place", "quotas", "until_ns")
+
+    tick_ns = 1
+
+    def __init__(self, quotas: PeriodCounts, name: bytes, counter: Counter, now_ns: int, until_ns: int) -> None:
+        self.quotas = quotas
+        self.name = name
+        self.counter = counter
+        self.last = now_ns
+        self.until_ns = until_ns
+        self.capacity = quotas.units
+
+    def enter(self, place: int) -> None:
+        """Be the count of its key and period, at `place` of the sweep's order."""
+        assert self.name not in self.quotas.buckets, "a period has one count, or its allowance would be double"
+        self.quotas.buckets[self.name] = self
+        self.place = place
+
+    def drain(self, now_ns: int) -> int:
+        """Units that count at `now_ns`."""
+        if now_ns > self.last:
+            self.last = now_ns
+        return self.counter.begin(self.last) if self.last < self.until_ns else 0
+
+    def charge(self, cost: int) -> None:
+        """Count `cost` units, which fit at the instant of the last `drain`."""
+        self.counter.charge(cost)
+
+    def ends_in(self, left_ns: int, kept_ns: int, now_ns: int) -> None:
+        """The period ends `left_ns` after `now_ns`, and its count may be forgotten `kept_ns` later."""
+        assert isinstance(self.counter, Count)
+        self.counter.end_ns = max(now_ns, self.last) + left_ns
+        self.until_ns = self.counter.end_ns + kept_ns
+
+    def retry_after_ns(self, cost: int) -> int | None:
+        """Nanoseconds from the last `drain` until `cost` fits; 0 when it fits now, None when it never will."""
+        return self.counter.wait_ns(self.quotas.units, cost, self.last)
+
+    def reset_after_ns(self) -> int:
+        """Nanoseconds from the last `drain` until the allowance is whole again."""
+        return self.counter.reset_ns(self.last)
+
+    def leaves_after_ns(self) -> int:
+        """Nanoseconds from the last `drain` until it may be dropped."""
+        return self.until_ns - self.last if isinstance(self.counter, Count) else self.reset_after_ns()
+
+
+Kept = LocalBucket | LocalCount
+T = TypeVar("T", LocalBucket, LocalCount)
 
 
 class Table:
@@ -62,9 +140,9 @@ class Table:
 
     def __init__(self, keys_max: int) -> None:
         self.keys_max = keys_max
-        self._order: list[LocalBucket] = []
+        self._order: list[Kept] = []
         self._cursor = 0
-        self._soonest: list[LocalBucket] = []
+        self._soonest: list[Kept] = []
         self._swept_ns = 0
 
     def __len__(self) -> int:
@@ -75,15 +153,18 @@ class Table:
         """For how many new buckets there is room."""
         return self.keys_max - len(self._order)
 
-    def add(self, quotas: Quotas, name: bytes, now_ns: int) -> LocalBucket:
-        """A new bucket for a key that has none; the caller has seen to it that there is room."""
-        assert name not in quotas.buckets, "a quota has one bucket, or its allowance would be double"
+    def begins_ns(self, now_ns: int) -> int:
+        """The instant as of which a new bucket begins: a clock that steps back finds one that was dropped as full now,
+        not as one that fills again.
+        """
+        return max(now_ns, self._swept_ns)
+
+    def add(self, kept: T) -> T:
+        """Take in what a key is counted by that has nothing; the caller has seen to it that there is room."""
         assert len(self._order) < self.keys_max
-        # A clock that steps back finds a bucket that was dropped as one that is full now, not one that fills again.
-        bucket = LocalBucket(quotas, name, len(self._order), max(now_ns, self._swept_ns))
-        quotas.buckets[name] = bucket
-        self._order.append(bucket)
-        return bucket
+        kept.enter(len(self._order))
+        self._order.append(kept)
+        return kept
 
     def sweep(self, now_ns: int, steps: int) -> None:
         """Look at up to `steps` buckets, in turn, and drop the drained ones."""
@@ -92,7 +173,7 @@ class Table:
             if bucket.drain(now_ns):
                 self._cursor += 1
             else:
-                self._drop(bucket, now_ns)
+                self.drop(bucket, now_ns)
             if self._cursor >= len(self._order):
                 self._cursor = 0
 
@@ -110,8 +191,8 @@ class Table:
             if bucket.drain(now_ns):
                 live.append(bucket)
             else:
-                self._drop(bucket, now_ns)
-        self._soonest = nsmallest(SOONEST_KEPT, live, key=Bucket.reset_after_ns)
+                self.drop(bucket, now_ns)
+        self._soonest = nsmallest(SOONEST_KEPT, live, key=_leaves_after_ns)
 
     def room_after_ns(self, needed: int, now_ns: int) -> int | None:
         """Nanoseconds until `needed` buckets will have drained, right after `make_room` found fewer; None = never.
@@ -123,11 +204,11 @@ class Table:
         if needed > self.keys_max or not self._soonest:
             return None
         bucket = self._soonest[min(missing, len(self._soonest)) - 1]
-        return bucket.reset_after_ns() + behind_ns(bucket, now_ns)
+        return bucket.leaves_after_ns() + behind_ns(bucket, now_ns)
 
-    def _drop(self, bucket: LocalBucket, now_ns: int) -> None:
+    def drop(self, bucket: Kept, now_ns: int) -> None:
         """Take a drained bucket out of the table and close it; the last of the order takes its place."""
-        assert bucket.backlog == 0, "a bucket that holds something is never forgotten"
+        assert not bucket.drain(now_ns), "a bucket that holds something is never forgotten"
         bucket.capacity = CLOSED
         self._swept_ns = max(self._swept_ns, now_ns)
         last = self._order.pop()
@@ -142,6 +223,10 @@ class Table:
             buckets.clear()  # an emptied dict keeps its memory until it is told
 
 
-def behind_ns(bucket: Bucket, now_ns: int) -> int:
+def _leaves_after_ns(kept: Kept) -> int:
+    return kept.leaves_after_ns()
+
+
+def behind_ns(bucket: Bucket | LocalCount, now_ns: int) -> int:
     """How far `now_ns` is behind the latest instant that `bucket` saw, in whole ticks: until then nothing drains."""
     return max(0, bucket.last - now_ns // bucket.tick_ns) * bucket.tick_ns

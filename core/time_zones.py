@@ -1,4 +1,4 @@
-"""Whether a text names a time zone, as far as this machine knows. Pure but for the database of zones."""
+"""Whether a text names a time zone. Pure but for the database of zones: the machine's, else that of `tzdata`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ _ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+){0,3}")
 
 def zone_problem(zone: str) -> str | None:
     """Why a text is no time zone; None when it is one."""
-    if zone == "UTC":
-        return None
-    known = _time_zones()
     if not _ZONE.fullmatch(zone):
         return f"found {shown(zone)}, a time zone such as UTC or Europe/Berlin is meant"
-    return unknown(zone, known) if known and zone not in known else None
+    known = _time_zones()
+    return unknown(zone, known) if zone not in known else None
 
 
 @cache
 def _time_zones() -> tuple[str, ...]:
-    """The names this machine knows; none where it has no database of zones."""
+    """The names there are."""
     return tuple(sorted(available_timezones()))

@@ -1,16 +1,14 @@
 """From what a local bucket held to what a caller is told: verdicts, and a decision that completes itself when asked.
 
 The numbers of a refusal or an admission (remaining, retry-after, reset) cost more than deciding does, and most callers
-read `allowed` and nothing else. So the engine's fast path keeps what it saw, and this module does the arithmetic later,
-of exactly that instant. Nothing here changes a bucket.
+read `allowed` and nothing else. So the engine's fast path keeps what it saw of buckets, and this module does the
+arithmetic later, of exactly that instant. Nothing here changes a bucket.
 """
 
 from __future__ import annotations
 
-from apportion.core.bucket import retry_after_ns
 from apportion.core.decision import Decision, Reason, Verdict, never
-from apportion.core.limit import ceil_div
-from apportion.core.plans import Part
+from apportion.core.part import Part
 
 Seen = tuple[Part, int, "Seen"] | None
 """Parts, each with the backlog a decision saw there before its own charge, the last one first: cheaper than a list."""
@@ -47,25 +45,26 @@ class LocalDecision(Decision):
             return self._verdicts
 
 
-def fits(part: Part, cost: int, backlog: int) -> bool:
-    """Whether `cost` units pass a bucket that holds `backlog` unit-ticks; 0, a peek, always does (cases, D1)."""
-    return cost <= part.cost_max and backlog + cost * part.period <= part.capacity
+def fits(part: Part, cost: int, held: int) -> bool:
+    """Whether `cost` units pass where `held` counts; 0, a peek, always does (cases, D1)."""
+    return cost <= part.cost_max and held + cost * part.period <= part.capacity
 
 
-def verdict_of(part: Part, cost: int, backlog: int, charged: bool, late_ns: int = 0) -> Verdict:
-    """What the rule of `part` says of `cost` units behind `backlog` unit-ticks, before its own charge.
+def verdict_of(part: Part, cost: int, held: int, charged: bool, late_ns: int = 0) -> Verdict:
+    """What the rule of `part` says of `cost` units where `held` counted, in unit-ticks of a bucket or units of a
+    period, before its own charge.
 
     `charged`: the request passed as a whole and was no peek. `late_ns`: how far the caller's clock is behind the latest
     instant the bucket saw, which has to pass before anything drains.
     """
-    after = backlog + cost * part.period if charged else backlog
-    allowed = fits(part, cost, backlog)
+    after = held + cost * part.period if charged else held
+    allowed = fits(part, cost, held)
     wait_ns: int | None = 0
     reason = None
     if not allowed and cost > part.cost_max:
         wait_ns, reason = None, never(part.rule)
     elif not allowed:
-        left_ns = retry_after_ns(part.limit, backlog, cost)
+        left_ns = part.wait_ns(cost, held)
         assert left_ns, "what does not fit now, and is not impossible, fits later"
         wait_ns, reason = left_ns + late_ns, Reason.OVER_LIMIT
     return Verdict(
@@ -76,7 +75,7 @@ def verdict_of(part: Part, cost: int, backlog: int, charged: bool, late_ns: int 
         charged=charged and cost > 0,
         remaining=(part.capacity - after) // part.period,
         retry_after_ns=wait_ns,
-        reset_after_ns=ceil_div(after, part.units) * part.tick_ns + late_ns if after else 0,
+        reset_after_ns=part.whole_in_ns(after) + late_ns if after else 0,
         reason=reason,
     )
 

@@ -7,7 +7,7 @@ kept as an instant of the edge's monotonic clock, whatever its wall clock shows.
 
 from __future__ import annotations
 
-from apportion.core.limit import EPOCH_NS
+from apportion.core.limit import EPOCH_NS, Finite, PeriodLimit
 from apportion.core.messages import MemberAnswer, Outcome
 
 CLOCKS_APART = 5_000
@@ -63,3 +63,8 @@ class Allowance:
     def remaining_at(self, now_ns: int) -> int | None:
         """Units left if nobody else has spent any since the last answer; None: not known, or of a former period."""
         return self.remaining if now_ns < self.reset_at_ns else None
+
+
+def allowance_of(limit: Finite) -> Allowance | None:
+    """What an edge knows of a quota of a period: nothing yet; None for a rate."""
+    return Allowance() if isinstance(limit, PeriodLimit) else None

@@ -1,12 +1,14 @@
 """A whole edge without a region: one location, every limit local (`apportion edge --alone`, and tests of the doors).
 
-Rules that would cross are decided here too, by exact buckets of this process.
+Rules that would cross are decided here too, by exact buckets and counts of this process.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
+from apportion.core.bounds_period import refuse_unkept
 from apportion.core.decision import Decision
 from apportion.core.engine import KEYS_MAX, Engine
 from apportion.core.errors import InputError
@@ -20,12 +22,23 @@ TIDY_STEPS = 1_000
 
 
 class Alone:
-    """A `Decider` over the engine. `clock` gives nanoseconds that do not go back; not safe for threads."""
+    """A `Decider` over the engine. `clock` gives nanoseconds that do not go back, `wall_clock` those since 1970 UTC, by
+    which calendars go; not safe for threads.
+    """
 
-    def __init__(self, rules: RuleSet, clock: Callable[[], int], keys_max: int = KEYS_MAX) -> None:
+    def __init__(
+        self,
+        rules: RuleSet,
+        clock: Callable[[], int],
+        keys_max: int = KEYS_MAX,
+        *,
+        wall_clock: Callable[[], int] = time.time_ns,
+    ) -> None:
         if not rules.domains:
             raise InputError("the rules name no domain, so nothing could be decided; write at least one rules file")
+        refuse_unkept(rules.rules, "by an edge alone")
         self._clock = clock
+        self._wall_clock = wall_clock
         self._engines = {name: Engine(domain, keys_max) for name, domain in rules.domains.items()}
         self._matchers = {name: Matcher(domain) for name, domain in rules.domains.items()}
 
@@ -48,7 +61,7 @@ class Alone:
     def decide(self, applications: tuple[Application, ...], peek: bool) -> Decision:
         """Decide a request, at once. Its applications are of one domain."""
         engine = self._engines[applications[0].rule.domain]
-        return engine.decide_applications(applications, self._clock(), peek)
+        return engine.decide_applications(applications, self._clock(), peek, self._wall_clock())
 
     def tidy(self) -> None:
         """Forget some buckets that are full again. Called ten times a second, so that memory goes back while nobody

@@ -7,14 +7,15 @@ region would refuse too: a backlog drains with time and nothing else (design 4.1
 from __future__ import annotations
 
 from math import isqrt
-from typing import NamedTuple
 
 from apportion.core.bucket import retry_after_ns
 from apportion.core.budget import DEPTH_MIN, Budget, comes_in_ns
-from apportion.core.limit import EPOCH_NS, Finite, PeriodLimit, RateLimit, ceil_div
+from apportion.core.limit import EPOCH_NS, Finite, RateLimit, ceil_div
 from apportion.core.messages import MemberAnswer, Outcome, Quota
 from apportion.core.rule import Rule
-from apportion.edge.allowance import Allowance
+from apportion.edge.allowance import allowance_of
+from apportion.edge.ids import Ids
+from apportion.edge.taken import Taken
 from apportion.edge.thresholds import Passing, threshold_of
 
 HOLD_NS = 20_000_000
@@ -31,33 +32,6 @@ BORDER_NS = 100_000_000
 
 WINDOW_NS = 50_000_000
 """Demand of the last 50 ms is asked for ahead with what waits (design 4.1)."""
-
-
-class Ids:
-    """Small numbers for holdings, each used again once nothing has it any more."""
-
-    def __init__(self) -> None:
-        self._free: list[int] = []
-        self._fresh = 0
-
-    def take(self) -> int:
-        """A number that no holding has."""
-        if self._free:
-            return self._free.pop()
-        self._fresh += 1
-        return self._fresh - 1
-
-    def give_back(self, identity: int) -> None:
-        """Its holding is no more."""
-        self._free.append(identity)
-
-
-class Taken(NamedTuple):
-    """Units taken from what the edge holds, to be spent under label `epoch`, or put back."""
-
-    epoch: int
-    units: int
-    borrowed: bool
 
 
 class Holding:
@@ -411,11 +385,6 @@ class Holding:
         if self.allowance is not None:
             held_ns = 0 if crowded else self.allowance.hold_until_ns
         return self.used < epoch and now_ns >= held_ns
-
-
-def allowance_of(limit: Finite) -> Allowance | None:
-    """What an edge knows of a quota of a period: nothing yet; None for a rate."""
-    return Allowance() if isinstance(limit, PeriodLimit) else None
 
 
 assert WINDOW_NS <= EPOCH_NS

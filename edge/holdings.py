@@ -13,7 +13,8 @@ from apportion.core.limit import Finite, Unlimited
 from apportion.core.messages import Quota, QuotaName, Slices
 from apportion.core.request import Application
 from apportion.core.rule import Rule
-from apportion.edge.holding import Holding, Ids
+from apportion.edge.holding import Holding
+from apportion.edge.ids import Ids
 
 HOLDINGS_MAX = 200_000
 """Quotas known at once, about 1 KiB each; a further key is refused (KEYS_FULL) until idle ones are forgotten."""

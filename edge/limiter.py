@@ -13,12 +13,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
+from apportion.core.bounds_period import refuse_unkept
 from apportion.core.decision import Decision
 from apportion.core.engine import KEYS_MAX, Engine
 from apportion.core.errors import InputError
+from apportion.core.limit import PeriodLimit
 from apportion.core.plans import shown_value
 from apportion.core.request import COST_MAX, MEASURE_NAME_MAX, MEASURES_MAX, Cost
-from apportion.core.rule import RuleSet
+from apportion.core.rule import Domain, RuleSet
 from apportion.core.rules_file import parse_rules
 from apportion.rules_path import read_rule_texts
 
@@ -34,6 +36,36 @@ DOMAINS_SHOWN_MAX = 20
 RulesPath = str | PathLike[str]
 
 
+class _CalendarEngine(Engine):
+    """An engine that reads the wall clock for each decision, which those with rates alone would feel."""
+
+    __slots__ = ("_wall_clock",)
+
+    def __init__(self, domain: Domain, keys_max: int, wall_clock: Callable[[], int]) -> None:
+        super().__init__(domain, keys_max)
+        self._wall_clock = wall_clock
+
+    def decide(
+        self, dimensions: Mapping[str, str], cost: int | None, now_ns: int, peek: bool = False, wall_ns: int = 0
+    ) -> Decision:
+        return super().decide(dimensions, cost, now_ns, peek, self._wall_clock())
+
+    def decide_measures(
+        self,
+        dimensions: Mapping[str, str],
+        costs: Mapping[str, int],
+        now_ns: int,
+        peek: bool = False,
+        wall_ns: int = 0,
+    ) -> Decision:
+        return super().decide_measures(dimensions, costs, now_ns, peek, self._wall_clock())
+
+
+def _counts_periods(domain: Domain) -> bool:
+    """Whether any rule has a quota of a period, on any plan."""
+    return any(isinstance(rule.limit, PeriodLimit) for each in domain.rules for rule in each.on_plans)
+
+
 class Limiter:
     """Decides requests by rules, in this process. Safe for threads; a decision blocks for microseconds.
 
@@ -42,11 +74,24 @@ class Limiter:
     ...     ...  # answer 429
     """
 
-    def __init__(self, rules: RuleSet, clock: Callable[[], int] = time.monotonic_ns, keys_max: int = KEYS_MAX) -> None:
-        """`clock` gives nanoseconds that do not go back; `keys_max` bounds what each domain remembers."""
+    def __init__(
+        self,
+        rules: RuleSet,
+        clock: Callable[[], int] = time.monotonic_ns,
+        keys_max: int = KEYS_MAX,
+        *,
+        wall_clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """`clock` gives nanoseconds that do not go back, `wall_clock` those since 1970 UTC, by which calendars go;
+        `keys_max` bounds what each domain remembers.
+        """
         if not rules.domains:
             raise InputError("the rules name no domain, so nothing could be decided; write at least one rules file")
-        self._engines = {name: Engine(domain, keys_max) for name, domain in rules.domains.items()}
+        refuse_unkept(rules.rules, "in this process")
+        self._engines = {
+            name: _CalendarEngine(domain, keys_max, wall_clock) if _counts_periods(domain) else Engine(domain, keys_max)
+            for name, domain in rules.domains.items()
+        }
         self._only = next(iter(self._engines.values())) if len(self._engines) == 1 else None
         self._clock = clock
         # Exclusion by taking the second thing out of a list: that is atomic, and costs a third of taking a Lock, which
@@ -75,13 +120,15 @@ class Limiter:
         clock: Callable[[], int] = time.monotonic_ns,
         *,
         keys_max: int = KEYS_MAX,
+        wall_clock: Callable[[], int] = time.time_ns,
     ) -> Self:
         """A limiter by the rules at `paths`: one file, one folder, or several of either.
 
         Raises InputError naming the path that cannot be read, RulesError with every problem of the files.
         """
         given = (paths,) if isinstance(paths, str | PathLike) else tuple(paths)
-        return cls(parse_rules([text for path in given for text in read_rule_texts(Path(path))]), clock, keys_max)
+        rules = parse_rules([text for path in given for text in read_rule_texts(Path(path))])
+        return cls(rules, clock, keys_max, wall_clock=wall_clock)
 
     def decide(
         self, request: Mapping[str, str], cost: Cost = None, domain: str | None = None, peek: bool = False
@@ -106,7 +153,7 @@ class Limiter:
         except IndexError:
             self._wait()
         try:
-            return engine.decide(request, cost, self._clock(), peek)
+            return engine.decide(request, cost, self._clock(), peek, 0)  # a call with all arguments is quicker
         finally:
             self._free.append(None)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from apportion.core.decision import Verdict
 from apportion.core.request import Application
-from apportion.edge.holding import Holding, Taken
+from apportion.edge.holding import Holding
+from apportion.edge.taken import Taken
 
 
 class Part:

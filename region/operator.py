@@ -175,7 +175,7 @@ def checked(ruleset: RuleSet, wanted: Override, now_ns: int) -> Override:
             raise InputError(f"rule {rule.name!r} has no {name!r} in its key: it counts by {_listed(rule.key)}")
     if wanted.rate is not None and wanted.rate.units and all(_is_unlimited(each) for each in rule.on_plans):
         raise InputError(f"rule {rule.name!r} is unlimited: it counts nothing, so only --rate 0/s can be laid over it")
-    if wanted.rate is not None and wanted.rate.units and any(map(_has_allowance, rule.on_plans)):
+    if wanted.rate is not None and wanted.rate.units and _has_allowance(rule):
         raise InputError(f"rule {rule.name!r} {NO_RATE}")
     if wanted.shadow and rule.shadow:
         raise InputError(f"rule {rule.name!r} is a shadow already: it refuses nobody")
@@ -192,8 +192,11 @@ def _checked_for_all(ruleset: RuleSet, wanted: Override) -> Override:
         raise InputError(f"there is no domain {wanted.domain!r}; the rules have {_listed(sorted(ruleset.domains))}")
     if wanted.rate is not None and not wanted.key:
         raise InputError("'*' without dimensions goes with --shadow only; name a rule, or the key that is meant")
-    if not coverage(ruleset.domains, (wanted,)):
-        raise InputError(f"no rule has {_listed([name for name, _ in wanted.key])} in its key")
+    names, covered = _listed([name for name, _ in wanted.key]), list(filter(wanted.covers, ruleset.rules))
+    if not covered:
+        raise InputError(f"no rule has {names} in its key")
+    if wanted.rate is not None and wanted.rate.units and all(map(_has_allowance, covered)):
+        raise InputError(f"each rule with {names} in its key {NO_RATE}")
     return wanted
 
 
@@ -210,7 +213,7 @@ def _named(ruleset: RuleSet, domain: str, name: str) -> list[Rule]:
 
 
 def _has_allowance(rule: Rule) -> bool:
-    return isinstance(rule.limit, PeriodLimit)
+    return any(isinstance(each.limit, PeriodLimit) for each in rule.on_plans)
 
 
 def _is_unlimited(rule: Rule) -> bool:

@@ -55,7 +55,7 @@ def reset_reason(limit: PeriodLimit, charged: ChargedPeriod, oldest_ns: int, now
         case PeriodAnchor.CALENDAR:
             return f"resets at {instant_text(end_ns, limit.zone)}, when the calendar {_calendar_text(limit)} ends"
         case PeriodAnchor.FIRST_USE if charged.used:
-            began = instant_text(charged.start_ns)
+            began = instant_text(charged.start_ns // EPOCH_NS * EPOCH_NS)
             return f"resets at {instant_text(end_ns)}, {length} after the subject's first call at {began}"
         case PeriodAnchor.FIRST_USE:
             return f"nothing is used: the subject's next call begins its {length}"

@@ -46,11 +46,13 @@ async def attached_edge(region: str) -> AsyncIterator[EdgeProcess]:
 
 
 @asynccontextmanager
-async def running_region(rules: str, folder: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    """A region in memory with these rules, and its address."""
+async def running_region(
+    rules: str, folder: Path, store: str = "memory:"
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """A region with these rules, in memory unless `store` says otherwise, and its address."""
     path = folder / "region-rules.yaml"
     path.write_text(rules)
-    arguments = ("region", "--rules", str(path), "--listen", "127.0.0.1:0", "--store", "memory:")
+    arguments = ("region", "--rules", str(path), "--listen", "127.0.0.1:0", "--store", store)
     async with _running(*arguments) as (process, started):
         yield process, started["listen"]
 

@@ -1,4 +1,4 @@
-"""C38(b) at each mode and door: a lone caller that waits exactly as the door told it is admitted.
+"""C38(b), quotas of a period too: at each mode and door a lone caller that waits exactly as told is admitted.
 
 Real doors over a real agent; region, allocator, network and all waiting are the fault world's, in virtual time.
 """
@@ -16,7 +16,7 @@ import pytest
 
 from apportion import Limiter
 from apportion.core.decision import Decision
-from apportion.core.limit import RateLimit
+from apportion.core.limit import Unlimited
 from apportion.core.match import Matcher
 from apportion.core.messages import Rules
 from apportion.core.request import Application
@@ -47,7 +47,25 @@ rules:
      when_unavailable: [deny]}
   - {name: region, match: {tenant: region}, key: [tenant], limit: {rate: 7/min, burst: 2}, enforce: region,
      when_unavailable: [deny]}
+  - {name: calendar, match: {tenant: calendar}, key: [tenant], limit: {quota: 4/3s, anchor: calendar}, enforce: region,
+     when_unavailable: [deny]}
+  - {name: first-use, match: {tenant: first-use}, key: [tenant], limit: {quota: 4/3s, anchor: first_use},
+     enforce: region, when_unavailable: [deny]}
+  - {name: rolling, match: {tenant: rolling}, key: [tenant], limit: {quota: 4/3s, anchor: rolling}, enforce: region,
+     when_unavailable: [deny]}
 """
+
+MODES = (
+    "at-each-edge",
+    "slack",
+    "edge-region",
+    "lease",
+    "small-lease",
+    "region",
+    "calendar",
+    "first-use",
+    "rolling",
+)
 
 Ask = Callable[[], Awaitable[tuple[bool, float | None]]]
 """One request: whether it was admitted, and the seconds that the door told it to wait."""
@@ -157,7 +175,7 @@ async def in_process(mode: str, folder: Path) -> AsyncIterator[tuple[Ask, Wait]]
     """`Limiter.from_rules`: seconds as a number."""
     path, clock = folder / "rules.yaml", ManualClock()
     path.write_text(RULES)
-    limiter = Limiter.from_rules(path, clock)
+    limiter = Limiter.from_rules(path, clock, wall_clock=clock)
 
     async def ask() -> tuple[bool, float | None]:
         told = limiter.decide({"tenant": mode})
@@ -179,7 +197,7 @@ async def refused(ask: Ask) -> float | None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("mode", ["at-each-edge", "slack", "edge-region", "lease", "small-lease", "region"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("door", [check, decide, rls, grpc, in_process])
 async def test_a_lone_caller_that_waits_as_told_is_admitted(
     door: Callable[[str, Path], object], mode: str, tmp_path: Path
@@ -194,14 +212,14 @@ async def test_a_lone_caller_that_waits_as_told_is_admitted(
             assert (await ask())[0], f"told {told_s} s"
 
 
-@pytest.mark.parametrize("mode", ["at-each-edge", "slack", "edge-region", "lease", "small-lease", "region"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_so_is_one_with_requests_of_any_cost(mode: str, seed: int) -> None:
     """Costs up to the burst, the limit met in many ways, at any instant of an epoch."""
     virtual, random = Virtual(), Random(seed)
     (rule,) = virtual.matcher("api").match({"tenant": mode}, whole=True)
-    assert isinstance(rule.limit, RateLimit)
-    largest = min(rule.cost_max or rule.limit.burst, rule.limit.burst)
+    assert not isinstance(rule.limit, Unlimited)
+    largest = min(rule.cost_max or rule.limit.largest, rule.limit.largest)
 
     def ask(cost: int) -> Decision:
         return virtual.decide((Application(rule, (mode,), cost),), False)

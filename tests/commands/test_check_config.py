@@ -122,3 +122,88 @@ def test_a_request_is_dimensions_joined_by_commas() -> None:
     assert parse_request("a=1,b=,c=x=y,d=p\\,q") == {"a": "1", "b": "", "c": "x=y", "d": "p,q"}
     with pytest.raises(InputError):
         parse_request("")
+
+
+QUOTAS = str(CONFIG / "good" / "quotas.yaml")
+RESETS = {
+    "anchor-by-default": "All subjects reset together, each 30 minutes by the clock in Europe/Berlin.",
+    "zone-of-the-file": "All subjects reset together, each day at 00:00 in Europe/Berlin.",
+    "zone-of-the-rule": "All subjects reset together, each hour by the clock in Asia/Kolkata.",
+    "zone-of-the-tenant": "The subjects of one tenant, and of all tenants with the same calendar, reset together, on "
+    "the tenant's day (else day 1) of January and of each 3 months from there at 00:00 in the tenant's time zone (else "
+    "Europe/Berlin).",
+    "week-from-sunday": "All subjects reset together, each Sunday at 00:00 in Europe/Berlin.",
+    "month-from-the-last-day": "All subjects reset together, on day 31 (else the last) of each month at 00:00 in "
+    "Europe/Berlin.",
+    "largest-cost": "Each tenant resets by itself, a day after its first call.",
+}
+
+
+def test_a_quota_says_who_resets_when_and_what_a_reset_admits() -> None:
+    """As fields and within the sentence; two allowances around a reset."""
+    rules = {each["rule"]: each for each in json.loads(run(QUOTAS, "--json").stdout)["rules"] if not each["plan"]}
+    assert {name: rules[name]["quota"]["resets"] for name in RESETS} == RESETS
+    daily = rules["zone-of-the-file"]
+    assert (daily["limit"], daily["burst"], daily["bound"], daily["enforce"]) == (
+        "1000/day, calendar",
+        None,
+        0,
+        "lease",
+    )
+    assert daily["quota"] == {
+        "allowance": 1000,
+        "period": "day",
+        "anchor": "calendar",
+        "time_zone": "Europe/Berlin",
+        "time_zone_from_tenant": False,
+        "month_from_tenant": False,
+        "resets": RESETS["zone-of-the-file"],
+        "around_reset": 2000,
+        "audit_periods": False,
+    }
+    assert daily["bound_sentence"].startswith(
+        "In a period: over by at most 0, whatever fails. Around a reset: up to 2000, two allowances, one just before "
+        "it and one just after, which no period counts twice; with `anchor: rolling` it is 1000 in any day. "
+        + RESETS["zone-of-the-file"]
+    )
+    assert rules["nothing"]["bound_sentence"] == (
+        "An allowance of 0: every cost is refused at once, everywhere. In a period: over by at most 0."
+    )
+
+
+def test_the_bound_of_a_quota_is_of_a_period() -> None:
+    """In the table too, and for each anchor."""
+    text = " ".join(run(QUOTAS).stdout.split())
+    assert "0 a day" in text
+    assert "0 each 30 minutes" in text
+    rolling = " ".join(run(str(CONFIG / "good" / "quotas_of_each_period.yaml")).stdout.split())
+    assert "0 in any 7 seconds" in rolling
+    assert "In any window: over by at most 0, whatever fails. There is no reset" in rolling
+    assert "at 00:00 and each 6 hours from there in UTC" in rolling
+    assert "on day 1 of January at 00:00 in UTC" in rolling
+    assert "Each tenant resets by itself, an hour after its first call." in rolling
+
+
+def test_a_request_says_its_quota_by_the_calendar_of_its_tenant() -> None:
+    """On its plan, in its zone, on its day of the month."""
+    text = " ".join(run(QUOTAS, "--request", "tenant=contoso").stdout.split())
+    assert "100000/month, calendar; resets on day 17 of each month at 00:00 in America/New_York" in text
+    assert "10/day, first_use; resets a day after its first call" in text
+    report = json.loads(run(QUOTAS, "--request", "tenant=someone", "--json").stdout)
+    applied = {each["rule"]: each for each in report["requests"][0]["applied"]}
+    assert applied["of-each-plan"]["limit"] == "5000/month, calendar"
+    assert applied["of-each-plan"]["resets"] == "resets on day 1 of each month at 00:00 in Europe/Berlin"
+
+
+def test_long_quotas_on_a_store_that_keeps_nothing_are_refused() -> None:
+    """Each by name, with the fix; short ones and those of `wrong_costs: noise` are not among them."""
+    result = run(QUOTAS, "--store", "memory:")
+    assert result.exit_code == 2
+    assert (
+        "quotas.yaml:22: rules[zone-of-the-file]: the quota 1000/day would be counted in the store `memory:`, where "
+        "each restart is worth a whole allowance; count it in a region on sqlite, or write `wrong_costs: noise` if "
+        "that is no harm"
+    ) in result.stderr
+    assert "8 problems" in result.stderr
+    assert "largest-cost" not in result.stderr
+    assert run(QUOTAS, "--store", "sqlite:///region.db").exit_code == 0

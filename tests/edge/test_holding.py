@@ -2,7 +2,9 @@
 
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import Outcome
-from apportion.edge.holding import Holding, Ids, Taken
+from apportion.edge.holding import Holding
+from apportion.edge.ids import Ids
+from apportion.edge.taken import Taken
 from tests.edge.by_hand import MS, T0, member, over, quota, rule
 
 FULL = 50 * 1_000_000

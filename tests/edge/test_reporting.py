@@ -5,7 +5,8 @@ import pytest
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import GroupAnswer, Report
 from apportion.core.space_saving import Counted
-from apportion.edge.holding import Holding, Ids
+from apportion.edge.holding import Holding
+from apportion.edge.ids import Ids
 from apportion.edge.reporting import UNACKNOWLEDGED_MAX, Reports, encode
 from tests.edge.by_hand import attached, needs, over, quota, rule
 

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from apportion.core.errors import InputError, StoreError
-from apportion.core.limit import RateLimit
+from apportion.core.limit import PeriodLimit, RateLimit
 from apportion.core.messages import Rules
 from apportion.core.overrides import ALL_RULES, OVERRIDES_MAX, Override, Rate
 from apportion.core.rule import RuleSet
@@ -34,6 +34,8 @@ rules:
   - {name: open, match: {api: "*"}, key: [api], limit: {unlimited: true}}
   - {name: tried, match: {api: x}, key: [api], limit: {rate: 1/s}, enforce: region, when_unavailable: [deny],
      shadow: true}
+  - {name: daily, match: {app: "*"}, key: [app], limit: {quota: 10/day, anchor: calendar}, enforce: region,
+     when_unavailable: [deny]}
 """,
     ),
     (
@@ -239,3 +241,23 @@ async def test_there_are_so_many_at_most() -> None:
     desk.operator.laid = laid
     with pytest.raises(InputError, match="there are 1000 overrides, which is the most; clear some first"):
         await desk.operator.lay(BLOCK)
+
+
+async def test_a_rate_is_not_laid_over_an_allowance_but_a_block_and_shadow_are() -> None:
+    """What a rate leaves of ten a day nobody could say."""
+    desk = Desk()
+    await desk.open()
+    daily = replace(BLOCK, rule="daily", key=())
+    with pytest.raises(InputError, match="rule 'daily' has a quota, and a rate cannot lower an allowance: --rate 0/s"):
+        await desk.operator.lay(replace(daily, rate=Rate(5, SECOND)))
+    with pytest.raises(InputError, match="each rule with 'app' in its key has a quota, and a rate cannot lower"):
+        await desk.operator.lay(replace(BLOCK, rule=ALL_RULES, key=(("app", "shop"),), rate=Rate(5, SECOND)))
+    await desk.operator.lay(daily)
+    blocked = desk.adopted[-1][1].rule("api", "daily")
+    assert blocked is not None
+    assert blocked.for_key(("shop",)).limit == RateLimit(0, SECOND, 0)
+    await desk.operator.lay(replace(daily, rate=None, shadow=True))
+    shadow = desk.adopted[-1][1].rule("api", "daily")
+    assert shadow is not None
+    assert shadow.for_key(("shop",)).shadow
+    assert isinstance(shadow.for_key(("shop",)).limit, PeriodLimit)

@@ -14,14 +14,15 @@ from rich.text import Text
 from apportion.commands.mapped import unmet
 from apportion.core.bounds import Bound, StoreKind, bound_of, limit_text
 from apportion.core.bounds_edge import edge_warning
+from apportion.core.bounds_period import most_around_reset, period_words, refuse_unkept, resets_sentence, subject_resets
 from apportion.core.bounds_stages import stages_text
 from apportion.core.document import Problem
 from apportion.core.errors import InputError, RulesError
-from apportion.core.limit import RateLimit
+from apportion.core.limit import PeriodAnchor, PeriodLimit, RateLimit, Unlimited
 from apportion.core.match_reasons import Crossing, Reasons, crossings, reasons
 from apportion.core.patterns import pattern_text
 from apportion.core.quantities import duration_text, period_text
-from apportion.core.rule import Domain, Rule, RuleSet
+from apportion.core.rule import Domain, Enforce, Rule, RuleSet
 from apportion.core.threshold import slack_text
 from apportion.edge.check_request import CheckMapping, parse_mapping
 from apportion.process import ExitCode
@@ -77,6 +78,8 @@ def check_config(
         requests = [parse_request(text) for text in request or []]
         mapping = CheckMapping(parse_mapping(check_headers) if check_headers is not None else ())
         rules = load_rules(path)
+        if kind is StoreKind.MEMORY:
+            refuse_unkept(rules.rules, "in the store `memory:`")
     except InputError as error:
         _print_problems(error, path, as_json)
         raise typer.Exit(ExitCode.WRONG_INPUT) from None
@@ -127,8 +130,8 @@ def _report(rules: RuleSet, store: StoreKind | None, requests: list[dict[str, st
             {
                 "request": request,
                 "domain": domain.name,
-                "applied": [_reasons_report(answer) for answer in answers if answer.applies],
-                "set_aside": [_reasons_report(answer) for answer in answers if answer.set_aside_for],
+                "applied": [_reasons_report(answer, request) for answer in answers if answer.applies],
+                "set_aside": [_reasons_report(answer, request) for answer in answers if answer.set_aside_for],
             }
             for request in requests
             for domain in _domains(rules)
@@ -138,7 +141,7 @@ def _report(rules: RuleSet, store: StoreKind | None, requests: list[dict[str, st
 
 
 def _rule_report(rule: Rule, bound: Bound) -> dict[str, Any]:
-    limit = rule.limit if isinstance(rule.limit, RateLimit) else None
+    limit = None if isinstance(rule.limit, Unlimited) else rule.limit
     return {
         "domain": rule.domain,
         "rule": rule.name,
@@ -150,7 +153,8 @@ def _rule_report(rule: Rule, bound: Bound) -> dict[str, Any]:
         "divided": rule.divided,
         "limit": limit_text(rule),
         "limit_per_second": limit.per_second if limit else None,
-        "burst": limit.burst if limit else None,
+        "burst": limit.burst if isinstance(limit, RateLimit) else None,
+        "quota": _quota_report(limit, rule.key) if isinstance(limit, PeriodLimit) else None,
         **_threshold_report(rule),
         "cost_default": rule.cost_default,
         "cost_max": rule.cost_max,
@@ -161,6 +165,22 @@ def _rule_report(rule: Rule, bound: Bound) -> dict[str, Any]:
         "deadline_ms": rule.deadline_ns / 1e6,
         "bound": bound.units,
         "bound_sentence": bound.sentence,
+    }
+
+
+def _quota_report(limit: PeriodLimit, key: tuple[str, ...]) -> dict[str, Any]:
+    """What a quota of a period says of its periods."""
+    calendar = limit.anchor is PeriodAnchor.CALENDAR
+    return {
+        "allowance": limit.units,
+        "period": limit.period_text,
+        "anchor": limit.anchor.value,
+        "time_zone": limit.zone if calendar else None,
+        "time_zone_from_tenant": limit.zone_from_tenant,
+        "month_from_tenant": limit.month_from_tenant,
+        "resets": resets_sentence(limit, key),
+        "around_reset": most_around_reset(limit),
+        "audit_periods": limit.audit_periods,
     }
 
 
@@ -175,9 +195,18 @@ def _threshold_report(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _reasons_report(answer: Reasons) -> dict[str, Any]:
+def _reasons_report(answer: Reasons, request: dict[str, str]) -> dict[str, Any]:
     other = answer.set_aside_for
-    return {"rule": answer.rule.name, "why": answer.why, **({"set_aside_for": other.name} if other else {})}
+    report = {"rule": answer.rule.name, "why": answer.why, **({"set_aside_for": other.name} if other else {})}
+    rule = _rule_for(answer.rule, request)
+    if answer.applies and isinstance(rule.limit, PeriodLimit):
+        report |= {"limit": limit_text(rule), "resets": subject_resets(rule.limit)}
+    return report
+
+
+def _rule_for(rule: Rule, request: dict[str, str]) -> Rule:
+    """The rule as it counts for a request that it applies to: on the tenant's plan, by the tenant's calendar."""
+    return rule.for_key([request.get(name) for name in rule.key])
 
 
 def _print_report(rules: RuleSet, store: StoreKind | None, requests: list[dict[str, str]]) -> None:
@@ -221,20 +250,33 @@ def _table(domain: Domain, store: StoreKind | None, edges_max: int | None) -> Ta
     for heading in ("rule", "enforce", "limit", "burst", "cost", "key", "bound by label", "at"):
         table.add_column(heading, overflow="fold")
     for rule in _sorted(domain):
-        limit = rule.limit if isinstance(rule.limit, RateLimit) else None
-        units = bound_of(rule, store, edges_max).units
-        undivided = " (undivided)" if limit and rule.enforce.value == "lease" and not rule.divided else ""
+        limit = None if isinstance(rule.limit, Unlimited) else rule.limit
+        of_rate = isinstance(limit, RateLimit)
+        undivided = " (undivided)" if of_rate and rule.enforce is Enforce.LEASE and not rule.divided else ""
         table.add_row(
             Text(_label(rule)),
             Text(rule.enforce.value + undivided if limit else "-"),
             Text(limit_text(rule)),
-            str(limit.burst) if limit else "-",
+            str(limit.burst) if isinstance(limit, RateLimit) else "-",
             f"{rule.cost_default} {rule.counts}" + (f", at most {rule.cost_max}" if rule.cost_max is not None else ""),
             Text(", ".join(rule.key) or "one for all"),
-            str(units) if units is not None else "no bound" if limit else "-",
+            _bound_text(rule, bound_of(rule, store, edges_max)),
             Text(f"{rule.place.file}:{rule.place.line}"),
         )
     return table
+
+
+def _bound_text(rule: Rule, bound: Bound) -> str:
+    """The bound in a column: of one label, or of one period."""
+    limit = rule.limit
+    if isinstance(limit, Unlimited):
+        return "-"
+    if bound.units is None:
+        return "no bound"
+    if isinstance(limit, RateLimit):
+        return str(bound.units)
+    per = "in any" if limit.anchor is PeriodAnchor.ROLLING else "each" if limit.multiple > 1 else "a"
+    return f"{bound.units} {per} {period_words(limit)}"
 
 
 def _print_request(console: Console, domain: Domain, request: dict[str, str]) -> None:
@@ -250,6 +292,9 @@ def _print_request(console: Console, domain: Domain, request: dict[str, str]) ->
                 else "; not over RLS, whose descriptor must have exactly the rule's dimensions"
             )
             _say(console, f"  applies    {answer.rule.name} (key: {key}): {answer.why}{rls}", style="green")
+            rule = _rule_for(answer.rule, request)
+            if isinstance(rule.limit, PeriodLimit):
+                _say(console, f"             {limit_text(rule)}; {subject_resets(rule.limit)}", style="green")
     for answer in answers:
         if answer.set_aside_for:
             _say(console, f"  set aside  {answer.rule.name}: {answer.why}", style="yellow")

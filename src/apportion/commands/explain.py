@@ -124,9 +124,11 @@ def as_object(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) ->
 
 
 def period_object(period: region_pb2.PeriodState) -> dict[str, object]:
-    """The period that a quota is in, in UTC and by the clock of its zone; null where none has begun."""
+    """The period that a quota is in, in UTC and by the clock of its zone, its end rounded up to a second; null where
+    none has begun.
+    """
     known = period.HasField("start_ns")
-    start, end = (_instant(each) if known else None for each in (period.start_ns, period.end_ns))
+    start, end = (_instant(each) if known else None for each in (period.start_ns, period.end_ns + 10**9 - 1))
     zone = ZoneInfo(period.zone) if period.zone else None
     return {
         "anchor": period.anchor,
@@ -140,7 +142,7 @@ def period_object(period: region_pb2.PeriodState) -> dict[str, object]:
 
 
 def _instant(at_ns: int) -> datetime:
-    return datetime.fromtimestamp(at_ns / 1e9, UTC)
+    return datetime.fromtimestamp(at_ns // 10**9, UTC)
 
 
 def _written(at: datetime | None) -> str | None:
@@ -151,7 +153,7 @@ def period_text(period: region_pb2.PeriodState) -> str:
     """The period for a person."""
     told = period_object(period)
     if told["start"] is None:
-        return f"{period.anchor}, {period.length}; none has begun"
+        return f"{period.anchor}, {period.length}; nothing is used, so none has begun"
     utc = f"{told['start']} to {told['end']}"
     local = f", in {period.zone} {told['start_local']} to {told['end_local']}" if period.zone not in ("", "UTC") else ""
     return f"{period.anchor}, {period.length}: {utc}{local}"

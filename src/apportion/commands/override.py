@@ -55,6 +55,7 @@ def override(
     An override only ever lowers a quota, but for --shadow, which has a rule (with '*': every rule, the break-glass)
     refuse nobody while it counts on. It is kept in the region's store, in force on every edge within 2 seconds, and
     stays so on edges that lose the region, until they hear it again. Laying one over the same rule and key replaces it.
+    Over a quota of a period only --rate 0/s and --shadow are laid: a rate cannot lower an allowance.
 
     Exit codes: 0 done; 2 the override is wrong, and nothing was changed; 3 the region could not be reached.
 
