@@ -4,7 +4,8 @@ import os
 import random
 import subprocess
 import sys
-from datetime import UTC, datetime
+from bisect import bisect_left
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -50,10 +51,16 @@ def zones() -> list[str]:
 
 
 def changes(zone: str) -> list[int]:
-    """Weeks in which the zone's clocks change, by an instant in each."""
-    info, weeks = ZoneInfo(zone), range(START, END, 7 * 86_400)
-    offsets = [datetime.fromtimestamp(each, info).utcoffset() for each in weeks]
-    return [late for (early, late), (a, b) in zip(pairwise(weeks), pairwise(offsets), strict=True) if a != b]
+    """The instants at which the zone's clocks change."""
+    info, found = ZoneInfo(zone), []
+
+    def offset(at: int) -> timedelta | None:
+        return datetime.fromtimestamp(at, info).utcoffset()
+
+    for early, late in pairwise(range(START, END, 7 * 86_400)):
+        if offset(early) != offset(late):
+            found.append(bisect_left(range(late), True, early + 1, key=lambda at: offset(at) == offset(late)))
+    return found
 
 
 def check_tiles(calendar: Calendar, first: int, rng: random.Random) -> list[Period]:
@@ -81,20 +88,21 @@ def test_periods_tile_time(zone: str) -> None:
         calendar = Calendar(multiple, unit, zone, rng.randrange(7), rng.randrange(1, 32))
         found: dict[str, Period] = {}
         for around in [*rng.sample(turning, min(2, len(turning))), rng.randrange(START, END)]:
-            for period in check_tiles(calendar, around - rng.randrange(8 * 86_400), rng):
+            for period in check_tiles(calendar, around - rng.randrange(3 * multiple * (unit.fixed_s or 86_400)), rng):
                 assert found.setdefault(period.name, period) == period
                 assert period.name.endswith(f"Z/{multiple if multiple > 1 else ''}{unit.value}")
 
 
 @pytest.mark.parametrize("zone", ["Africa/Cairo", "America/Havana", "Australia/Lord_Howe", "Antarctica/Troll"])
 def test_hours_tile_the_very_hour_in_which_clocks_change(zone: str) -> None:
-    """Every minute of the week before a change is in its quarter of an hour, hour, six hours and day."""
-    for unit, multiple in ((Unit.MINUTE, 15), (Unit.HOUR, 1), (Unit.HOUR, 6), (Unit.DAY, 1)):
-        calendar, end = Calendar(multiple, unit, zone), changes(zone)[0]
-        for at in range(end - 7 * 86_400, end, 15 * 60):
-            period = calendar.period(at)
-            assert at in period
-            assert calendar.period(period.end_s).start_s == period.end_s
+    """Every five minutes of the day about each of two changes, in periods of five lengths."""
+    for unit, multiple in ((Unit.MINUTE, 15), (Unit.HOUR, 1), (Unit.HOUR, 2), (Unit.HOUR, 6), (Unit.DAY, 1)):
+        calendar = Calendar(multiple, unit, zone)
+        for change in changes(zone)[:2]:
+            for at in range(change - 43_200, change + 43_200, 5 * 60):
+                period = calendar.period(at)
+                assert at in period
+                assert calendar.period(period.end_s).start_s == period.end_s
 
 
 @pytest.mark.parametrize(
