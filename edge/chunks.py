@@ -21,7 +21,7 @@ SPAN_NS = 5 * EPOCH_NS
 """A chunk is asked for what is offered in so much time."""
 
 KNOWN_NS = EPOCH_NS
-"""Demand that began just now is taken to go on as in its first second, and not as in its first request."""
+"""Demand of a quota that is new here is taken to go on as in its first second, and not as in its first request."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +66,7 @@ class Leased(Holding):
         super().__init__(ids, rule, limit, quota)
         self._unspent = unspent
         self._asked_of = limit
-        self._since_ns = -2 * SPAN_NS
+        self._since_ns = -2 * SPAN_NS  # never
         self._now = 0
         self._before: int | None = None
         self.chunk: Chunk | None = None
@@ -193,5 +193,6 @@ class Leased(Holding):
         if passed == 1:
             self._before, self._now = self._now, 0
             self._since_ns += SPAN_NS
-        elif passed:  # nothing was offered for so long: demand begins anew
-            self._before, self._now, self._since_ns = None, 0, now_ns
+        elif passed:  # nothing was offered in the last one, if there was one
+            self._before = None if self._since_ns < 0 else 0
+            self._now, self._since_ns = 0, now_ns

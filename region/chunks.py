@@ -78,8 +78,9 @@ class Chunks:
             del quota.at_ns[incarnation]
         return max(len(quota.at_ns), 1)
 
-    def charge(self, known: KnownQuota, wanted: int, now_ns: int) -> Charges:
+    def charge(self, known: KnownQuota, wanted: int, incarnation: int, now_ns: int) -> Charges:
         """What the store is to lend: of what is left, half of this edge's part at most, lest a few edges hold all."""
+        self.asked(known, incarnation, now_ns)
         members = (Charge(known.store_key, known.limit, 1),)
         return Charges(wanted, members, lent_over=2 * self.active(known, now_ns))
 
@@ -91,8 +92,7 @@ class Chunks:
         lasts_ns = min(LASTS_NS, charged.reset_ns)
         if not units or not lasts_ns:
             return None
-        self.asked(known, incarnation, now_ns)
-        held = self._quotas[known.id].open
+        held = self._quotas.setdefault(known.id, _Asked()).open
         before = held.get(incarnation)
         left = before.units if before is not None and now_ns < before.until_ns + TOLD_NS else 0
         held[incarnation] = Open(left + units, now_ns + lasts_ns)

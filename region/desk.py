@@ -133,7 +133,7 @@ class Desk:
             if known is not None and known.rule.chunked:
                 if wanted:
                     chunks.append(Wanted(identity, known, len(charges)))
-                    charges.append(self.chunks.charge(known, wanted, at.now_ns))
+                    charges.append(self.chunks.charge(known, wanted, edge.incarnation, at.now_ns))
                 continue
             pool = self._lending.pool_of(known, register, at) if known is not None else None
             if known is None or pool is None:
