@@ -1777,6 +1777,7 @@ class QuotaState(_message.Message):
     STATE_REASON_FIELD_NUMBER: _builtins.int
     LOSSES_FIELD_NUMBER: _builtins.int
     PERIOD_FIELD_NUMBER: _builtins.int
+    LENT_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """Domain of the rule."""
     rule: _builtins.str
@@ -1835,6 +1836,10 @@ class QuotaState(_message.Message):
     """
     state_reason: _builtins.str
     """Why `state` is degraded or advisory, for a person; empty = it is neither."""
+    lent: _builtins.int
+    """Of `used`: units of chunks that edges may still spend, or have spent and not told, as far as this replica lent
+    them; 0 = none, or the quota is not leased in chunks.
+    """
     @_builtins.property
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___EpochState]:
         """The epochs asked for, ascending, the present one last; an epoch that is not known is left out."""
@@ -1894,10 +1899,11 @@ class QuotaState(_message.Message):
         state_reason: _builtins.str = ...,
         losses: _abc.Iterable[_builtins.str] | None = ...,
         period: Global___PeriodState | None = ...,
+        lent: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "period", b"period", "resets_after_ns", b"resets_after_ns", "used", b"used"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "bound_reason", b"bound_reason", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_dimensions", b"key_dimensions", "key_text", b"key_text", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "losses", b"losses", "lowered_by", b"lowered_by", "offered", b"offered", "period", b"period", "quota_units", b"quota_units", "refused", b"refused", "refused_at_edges", b"refused_at_edges", "refused_with_room", b"refused_with_room", "reset_reason", b"reset_reason", "resets_after_ns", b"resets_after_ns", "rule", b"rule", "rules_version", b"rules_version", "state", b"state", "state_reason", b"state_reason", "used", b"used", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "bound_reason", b"bound_reason", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_dimensions", b"key_dimensions", "key_text", b"key_text", "lent", b"lent", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "losses", b"losses", "lowered_by", b"lowered_by", "offered", b"offered", "period", b"period", "quota_units", b"quota_units", "refused", b"refused", "refused_at_edges", b"refused_at_edges", "refused_with_room", b"refused_with_room", "reset_reason", b"reset_reason", "resets_after_ns", b"resets_after_ns", "rule", b"rule", "rules_version", b"rules_version", "state", b"state", "state_reason", b"state_reason", "used", b"used", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__above_quota: _TypeAlias = _typing.Literal["above_quota"]  # noqa: Y015
     _WhichOneofArgType__above_quota: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota"]  # noqa: Y015
@@ -2022,6 +2028,7 @@ class HolderState(_message.Message):
     SLICE_FIELD_NUMBER: _builtins.int
     DEMAND_FIELD_NUMBER: _builtins.int
     LAST_REPORT_EPOCH_FIELD_NUMBER: _builtins.int
+    CHUNK_FIELD_NUMBER: _builtins.int
     edge: _builtins.str
     """The edge's `--id`."""
     location: _builtins.str
@@ -2032,6 +2039,8 @@ class HolderState(_message.Message):
     """Offered cost of its latest report, units; absent = it has not reported, which is not zero."""
     last_report_epoch: _builtins.int
     """Epoch of its latest report; absent = it has not reported."""
+    chunk: _builtins.int
+    """Units of the quota's `lent` that this edge has."""
     def __init__(
         self,
         *,
@@ -2040,10 +2049,11 @@ class HolderState(_message.Message):
         slice: _builtins.int = ...,
         demand: _builtins.int | None = ...,
         last_report_epoch: _builtins.int | None = ...,
+        chunk: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_demand", b"_demand", "_last_report_epoch", b"_last_report_epoch", "demand", b"demand", "last_report_epoch", b"last_report_epoch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_demand", b"_demand", "_last_report_epoch", b"_last_report_epoch", "demand", b"demand", "edge", b"edge", "last_report_epoch", b"last_report_epoch", "location", b"location", "slice", b"slice"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_demand", b"_demand", "_last_report_epoch", b"_last_report_epoch", "chunk", b"chunk", "demand", b"demand", "edge", b"edge", "last_report_epoch", b"last_report_epoch", "location", b"location", "slice", b"slice"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__demand: _TypeAlias = _typing.Literal["demand"]  # noqa: Y015
     _WhichOneofArgType__demand: _TypeAlias = _typing.Literal["_demand", b"_demand"]  # noqa: Y015

@@ -6,15 +6,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apportion.commands.explain import as_text
 from apportion.core.limit import EPOCH_NS, PeriodLimit
-from apportion.core.messages import Acquire, AcquireAnswer, Group, Lent, Member, Outcome, QuotaName, Report, Rules
+from apportion.core.messages import (
+    Acquire,
+    AcquireAnswer,
+    Group,
+    Hello,
+    Lent,
+    Member,
+    Outcome,
+    QuotaName,
+    Report,
+    Rules,
+)
 from apportion.core.rules_file import parse_rules
+from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
 from apportion.region.chunks import LASTS_NS, TOLD_NS
-from apportion.region.events import Event, Note, RollUp
+from apportion.region.events import EdgeSpoke, Event, Note, RollUp
+from apportion.region.explain import explain
+from apportion.region.memory_store import MemoryStore
+from apportion.region.region import Region
 from tests.region.by_hand import EPOCH, REGISTER, REPLICA, TEXT, ByHand, quota, store_key
 
 DAILY = "  - {name: daily, match: {d: '*'}, key: [d], limit: {quota: 100/day, anchor: calendar}, enforce: lease,\n"
@@ -223,3 +240,23 @@ def test_spent_and_open_and_remaining_are_the_allowance(run: list[tuple[int, int
     known = region.authority.table.find(quota("daily"), EPOCH)
     assert known is not None
     assert not [each for each in region.commands if isinstance(each, Note) and each.level == "error"]
+
+
+@pytest.mark.asyncio
+async def test_explain_tells_what_edges_hold_beside_what_is_used() -> None:
+    """Half of a hundred is lent to one edge: used, until it comes back."""
+    texts = (("rules.yaml", TEXTS[0][1].replace("[deny]}\n", "[deny], wrong_costs: noise}\n")),)
+    region = Region(MemoryStore(lambda: 1, lambda: 10**18), parse_rules(texts), texts)
+    await region.start()
+    session, outbox = region.open_session()
+    region.feed(EdgeSpoke(session, Hello("edge-1", "here", 101, 0, 0)))
+    region.feed(EdgeSpoke(session, Acquire(1, NAMES, (), ((0, 80),))))
+    while not isinstance(await outbox.get(), AcquireAnswer):
+        pass
+    said = await explain(region, region_pb2.ExplainRequest(rule="daily", dimensions={"d": "k"}))
+    await region.stop()
+    (state,) = said.quotas
+    assert (state.used, state.lent, [holder.chunk for holder in state.holders]) == (50, 50, [50])
+    text = as_text(said, state)
+    assert "used        50 units, 50 of them lent to edges and not spent, as far as they told; whole again in" in text
+    assert "edge edge-1 (here): chunk 50, demand 0" in text
