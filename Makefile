@@ -57,8 +57,8 @@ bench: dev ## run every benchmark
 sim: dev ## the simulator's scenarios in turn with 50 seeds (ARGS="--seed 1000" for other ones)
 	@$(BIN)/apportion simulate --seeds 50 --in-turn --jobs 2 $(ARGS)
 
-sim-full: dev ## fifty edges, 1,000/s, the eight workloads of docs/performance.md (ARGS="--seed 7")
-	@$(BIN)/apportion simulate $(WORKLOADS:%=--scenario %) --seed 1 --jobs 2 $(ARGS)
+sim-full: dev ## fifty edges, 1,000/s, the eight workloads of docs/performance.md in each mode (ARGS="--seed 7")
+	@$(BIN)/apportion simulate $(WORKLOADS:%=--scenario %) --compare enforce --seed 1 --jobs 2 $(ARGS)
 
 ci: lint fmt-check type imports proto-check test sim package-check ## everything, as CI runs it
 

@@ -6,6 +6,8 @@ answers as of the latest that it has seen.
 
 from __future__ import annotations
 
+from collections import deque
+
 from apportion.core.limit import ceil_div
 
 PARTS = 120
@@ -57,7 +59,7 @@ class Ring:
     """The count of the last `PARTS` parts of a rolling window, and of the one under way.
 
     The window of any instant reaches back no further than the first of them, so no window of the length admits more
-    than their sum. `parts[i]` is the count of part number `last - i`.
+    than their sum. `parts`: number and units of those with any, the oldest first.
     """
 
     __slots__ = ("last", "part_ns", "parts", "used")
@@ -65,23 +67,22 @@ class Ring:
     def __init__(self, length_ns: int, now_ns: int) -> None:
         self.part_ns = ceil_div(length_ns, PARTS)
         self.last = now_ns // self.part_ns
-        self.parts = [0] * (PARTS + 1)
+        self.parts: deque[tuple[int, int]] = deque()
         self.used = 0
 
     def begin(self, now_ns: int) -> int:
         """Units that count at `now_ns`: what was used before its window is forgotten."""
-        part = now_ns // self.part_ns
-        passed = part - self.last
-        if passed > 0:
-            if self.used:
-                self.parts = ([0] * min(passed, PARTS + 1) + self.parts)[: PARTS + 1]
-                self.used = sum(self.parts)
-            self.last = part
+        self.last = max(self.last, now_ns // self.part_ns)
+        oldest = self.last - PARTS
+        while self.parts and self.parts[0][0] < oldest:
+            self.used -= self.parts.popleft()[1]
         return self.used
 
     def charge(self, units: int) -> None:
         """Count units that fit at the instant of the last `begin`."""
-        self.parts[0] += units
+        before = self.parts.pop()[1] if self.parts and self.parts[-1][0] == self.last else 0
+        if before + units:
+            self.parts.append((self.last, before + units))
         self.used += units
 
     def wait_ns(self, allowance: int, cost: int, now_ns: int) -> int | None:
@@ -91,25 +92,24 @@ class Ring:
         left = self.used + cost - allowance
         if left <= 0:
             return 0
-        for back in range(PARTS, -1, -1):
-            left -= self.parts[back]
+        for part, units in self.parts:
+            left -= units
             if left <= 0:
-                return max(0, self._leaves_ns(back) - now_ns)
+                return max(0, self._leaves_ns(part) - now_ns)
         raise AssertionError("the parts sum up to what is used")
 
     @property
     def over_ns(self) -> int:
         """When nothing of it counts any more: at the end of the last window that has its newest charge."""
-        newest = next((back for back, units in enumerate(self.parts) if units), None)
-        return 0 if newest is None else self._leaves_ns(newest)
+        return self._leaves_ns(self.parts[-1][0]) if self.parts else 0
 
     def reset_ns(self, now_ns: int) -> int:
         """Nanoseconds until the allowance is whole."""
         return max(0, self.over_ns - now_ns)
 
-    def _leaves_ns(self, back: int) -> int:
-        """When part number `last - back` no longer counts."""
-        return (self.last - back + PARTS + 1) * self.part_ns
+    def _leaves_ns(self, part: int) -> int:
+        """When what was used in that part no longer counts."""
+        return (part + PARTS + 1) * self.part_ns
 
 
 Counter = Count | Ring

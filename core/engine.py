@@ -1,8 +1,8 @@
 """The Python engine: every limited rule is one exact bucket or count per key, in this process and nowhere else.
 
 It is the readable specification of a local decision, for one location without a region; the native engine must do the
-same to the bit. Time is an argument; for a bucket it never goes back. Where an engine `counts_periods`, the wall clock
-is one too (`wall_ns`, since 1970 UTC), by which calendars go; it may be set at any time. What is remembered of matching
+same to the bit. Time is an argument; for a bucket it never goes back. For period quotas the wall clock is one
+too (`wall_ns`, since 1970 UTC), by which calendars go; it may be set at any time. What is remembered of matching
 is `plans`', what a plan is made of is `part`'s, where buckets are kept and forgotten is `table`'s, what the numbers of
 an answer mean is `verdicts`', and what the fast path leaves out is `settling`'s.
 """
@@ -34,12 +34,11 @@ class Engine:
     their own: what they count takes no room from others.
     """
 
-    __slots__ = ("_enforced", "_plans", "_shadows", "counts_periods")
+    __slots__ = ("_enforced", "_plans", "_shadows")
 
     def __init__(self, domain: Domain, keys_max: int = KEYS_MAX, *, memo_max: int = MEMO_MAX) -> None:
         assert keys_max > 0
         self._plans = Plans(domain, memo_max)
-        self.counts_periods = self._plans.count_periods
         self._enforced = Settling(keys_max)
         self._shadows = Settling(keys_max)
 

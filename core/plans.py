@@ -77,11 +77,6 @@ class Plans:
         self._matcher = Matcher(domain)
         self._shapes: dict[tuple[str, ...], Shape] = {}
 
-    @property
-    def count_periods(self) -> bool:
-        """Whether any rule has a period quota."""
-        return bool(self._counts)
-
     def resolve(self, dimensions: Mapping[str, str]) -> Plan:
         """The plan of `dimensions`, remembered or not. Raises InputError unless all names and values are text."""
         shape = self._shapes.get(tuple(dimensions)) if dimensions.__class__ is dict else None

@@ -53,9 +53,10 @@ class Crossings:
         return self.in_flight is None and bool(self.waiting)
 
     def depart(self, stream: int, left_ns: int, now_ns: int) -> Acquire | None:
-        """The next crossing, or None while one is under way or nothing waits. `stream` numbers the present stream."""
-        if not self.may_depart:
-            return None
+        """The next crossing, where one `may_depart`; None where none of what waits may leave already. `stream` numbers
+        the present stream.
+        """
+        assert self.in_flight is None, "one crossing is under way at a time"
         groups: dict[tuple[object, ...], list[Ticket]] = {}
         later: list[Ticket] = []
         for ticket in self.waiting:

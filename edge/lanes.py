@@ -58,7 +58,7 @@ class Lanes:
 
     def depart(self, stream: int, left_ns: int, now_ns: int) -> list[Acquire]:
         """The crossings to send now, in this order."""
-        departing = [lane.depart(stream, left_ns, now_ns) for lane in self._lanes]
+        departing = [lane.depart(stream, left_ns, now_ns) for lane in self._lanes if lane.may_depart]
         return [acquire for acquire in departing if acquire is not None]
 
     def land(self, answer: AcquireAnswer) -> InFlight | None:

@@ -35,16 +35,17 @@ ALWAYS_NS = 2**63
 
 class StoredCounter:
     """A period counter of the quota under `store_key`. `expires_ns`: in the store's time, when it may be reclaimed;
-    None: that was lost.
+    None: that was lost. `told`: the disk has told that its period is closed.
     """
 
-    __slots__ = ("counter", "expires_ns", "limit", "store_key")
+    __slots__ = ("counter", "expires_ns", "limit", "store_key", "told")
 
     def __init__(self, store_key: bytes, limit: PeriodLimit, counter: Counter, expires_ns: int | None = None) -> None:
         self.store_key = store_key
         self.limit = limit
         self.counter = counter
         self.expires_ns = expires_ns
+        self.told = False
 
     def clock_ns(self, now_ns: int, wall_ns: int) -> int:
         """The time that its periods go by."""
@@ -189,7 +190,7 @@ class PeriodCounters:
             record.expires_ns = self._lifetime_ns(need.key, record, now_ns, wall_ns)
         elif record.counter is not counter:
             self._close(record)
-            record.counter = counter
+            record.counter, record.told = counter, False
             record.expires_ns = counter.over_ns
         elif isinstance(counter, Ring):
             record.expires_ns = counter.over_ns
@@ -246,7 +247,7 @@ class PeriodCounters:
 
     def _close(self, record: StoredCounter) -> None:
         closed = record.closed()
-        if closed is not None:
+        if closed is not None and not record.told:
             self._closed.append(closed)
 
     def sweep(self, now_ns: int, wall_ns: int, steps: int, crowded: bool, asked: set[bytes]) -> None:
@@ -261,8 +262,8 @@ class PeriodCounters:
                 self._mend(key, record, now_ns, wall_ns)
             assert record.expires_ns is not None
             over = record.expires_ns <= now_ns and record.counter.over_ns <= record.clock_ns(now_ns, wall_ns)
-            live = crowded and self.durable and key not in asked
-            if (over or live) and key not in self.changed and key not in self._writing:
+            goes = over or (crowded and self.durable and key not in asked)
+            if goes and key not in self.changed and key not in self._writing:
                 del table[key]
                 if over and not self.durable:
                     self._close(record)
@@ -293,12 +294,11 @@ class PeriodCounters:
         return closed
 
     def reclaimed(self, key: bytes, closed: ClosedPeriod) -> None:
-        """Tell of a period whose counter the disk has reclaimed; memory has none of it either, to tell of it again."""
+        """Tell of a period whose counter the disk has reclaimed; memory, if it has it still, must not tell again."""
         self._closed.append(closed)
         record = self._table.get(key)
         if record is not None and isinstance(record.counter, Count) and record.counter.start_ns == closed.start_ns:
-            del self._table[key]
-            self._sweep_order.remove(key)
+            record.told = True
 
 
 def _one_name(limit: PeriodLimit) -> str:

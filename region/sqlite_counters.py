@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import deque
 from collections.abc import Sequence
 
 from apportion.core.counter import PARTS, Count, Counter, Ring
@@ -16,8 +17,8 @@ from apportion.region.store import ClosedPeriod, GivenBack, RollupRow
 
 CounterRow = tuple[bytes, int, str, int, int, int, str | None, int | None, int | None]
 """key, bytes of it that are the quota's store key, anchor, start in ns (of a rolling one: of its newest part), when
-nothing of it counts any more in ns, units used, a rolling one's parts from the newest on, lifetime's end in ns, and the
-allowance where the period is to be told of.
+nothing of it counts any more in ns, units used, a rolling one's parts as pairs of number and units, lifetime's end in
+ns, and the allowance where the period is to be told of.
 """
 
 COLUMNS = "key, quota_bytes, anchor, start_ns, over_ns, used, parts, expires_ns, allowance"
@@ -37,10 +38,8 @@ def row_of(key: bytes, record: StoredCounter) -> CounterRow:
     counter, limit = record.counter, record.limit
     allowance = limit.units if limit.audit_periods else None
     if isinstance(counter, Ring):
-        newest = list(counter.parts)
-        while newest and not newest[-1]:
-            newest.pop()
-        start_ns, parts, allowance = counter.last * counter.part_ns, json.dumps(newest), None
+        newest = counter.parts[-1][0] if counter.parts else 0
+        start_ns, parts, allowance = newest * counter.part_ns, json.dumps(list(counter.parts)), None
     else:
         start_ns, parts = counter.start_ns, None
     used, over_ns, anchor = counter.used, counter.over_ns, limit.anchor.value
@@ -77,14 +76,15 @@ def _count(fresh: Count, limit: PeriodLimit, start_ns: int, used: int) -> Count:
 
 def _fill(ring: Ring, start_ns: int, used: int, text: object) -> None:
     """Give the ring what the row holds; ValueError: no ring has that."""
-    parts = json.loads(text)  # type: ignore[arg-type]
-    whole = isinstance(parts, list) and all(type(units) is int and units >= 0 for units in parts)
-    if not whole or len(parts) > PARTS + 1 or sum(parts) != used:
-        raise ValueError("its parts are no sum of what was used")
-    last = start_ns // ring.part_ns
-    if last > ring.last:
-        raise ValueError("it was charged in the future")
-    ring.parts, ring.last, ring.used = parts + [0] * (PARTS + 1 - len(parts)), last, used
+    parts = [(part, units) for part, units in json.loads(text)]  # type: ignore[arg-type]
+    numbers = [part for part, _ in parts]
+    if {type(value) for pair in parts for value in pair} - {int} or any(units < 1 for _, units in parts):
+        raise ValueError("parts are whole numbers")
+    if sum(units for _, units in parts) != used or numbers != sorted(set(numbers)) or len(parts) > PARTS + 1:
+        raise ValueError("its parts are not what was used")
+    if parts and (numbers[-1] * ring.part_ns != start_ns or numbers[-1] > ring.last):
+        raise ValueError("its newest part is another one, or in the future")
+    ring.parts, ring.used = deque(parts), used
 
 
 # --- transactions

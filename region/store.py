@@ -75,7 +75,8 @@ class ChargedPeriod:
 
     `fits` as in `Charged`. `used` of the allowance in the period from `start_ns` (of a rolling window: in the window;
     of a first use that has not been: 0, and now). `wait_ns` until one more request's cost fits: 0 now, None never.
-    `reset_ns` until the allowance is whole. `epoch`: label of the store time used.
+    `reset_ns` until the allowance is whole. `epoch`: label of the store time used. A period that a full store has no
+    room for does not fit, its allowance is used, and it waits a second.
     """
 
     fits: bool

@@ -4,7 +4,8 @@ later, one central bucket. They show what the four modes are worth; they use the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from enum import Enum
 
@@ -36,6 +37,10 @@ class Baseline(Enum):
     CENTRAL = "central bucket"
 
 
+FORGOTTEN_EVERY_NS = 10 * EPOCH_NS
+"""How often keys are forgotten that nobody has asked for until all of their buckets had drained."""
+
+
 def run_baseline(scenario: Scenario, seed: int, baseline: Baseline) -> RuleFigures:
     """The scenario's one rule under a baseline; faults and the network are left out, which favours it."""
     return baseline_series(scenario, seed, baseline).rules[0].figures
@@ -47,19 +52,27 @@ def baseline_series(scenario: Scenario, seed: int, baseline: Baseline) -> RunSer
     rules = parsed(scenario.rules)
     traffic = arrivals(streams_of(scenario.flows, rules), scenario.edges, scenario.seconds, seed)
     names = [f"edge-{at}" for at in range(scenario.edges)]
-    limits = InForce(rules, ())
-    (log,) = logs_of(Log.of(rows_of(traffic, names, baseline)), rules, limits, names, scenario.seconds, 0).values()
-    figures = figures_of(log, limits, scenario.warm_up, changes_of(scenario), rules.edges_max)
-    figures = replace(figures, enforce=baseline.value, bound=0 if baseline is not Baseline.LATER else None)
-    over = [Over(epoch + 0.5, units) for epoch, units in overshoots(log, limits)]
-    series = rule_series(figures, log, len(log.labels), np.zeros(log.admitted.shape), over)
+    log = Log.of(rows_of(traffic, names, baseline))
+    (of_rule,) = logs_of(log, rules, InForce(rules, log.rows), names, scenario.seconds, 0).values()
+    figures = named(figures_of(of_rule, scenario.warm_up, changes_of(scenario), rules.edges_max), baseline)
+    over = [Over(epoch + 0.5, units) for epoch, units in overshoots(of_rule)]
+    series = rule_series(figures, of_rule, len(of_rule.labels), np.zeros(of_rule.admitted.shape), over)
     return RunSeries(f"{scenario.name}, seed {seed}", scenario.name, scenario.seconds, (), (series,))
+
+
+def named(figures: RuleFigures, baseline: Baseline) -> RuleFigures:
+    """The figures under the baseline's name, with its bound: who counts locally has none."""
+    return replace(figures, enforce=baseline.value, bound=0 if baseline is not Baseline.LATER else None)
 
 
 def rows_of(traffic: Iterable[Arrival], names: list[str], baseline: Baseline) -> Iterator[Row]:
     """The log of requests for one rule, in the order of time, at edges of these names."""
-    deciders: dict[tuple[str, ...], _Even | _Later | _Central] = {}
+    deciders: dict[tuple[str, ...], _Decider] = {}
+    forgotten_ns = 0
     for at_ns, edge, applications in traffic:
+        if at_ns >= forgotten_ns + FORGOTTEN_EVERY_NS:
+            deciders = {key: each for key, each in deciders.items() if at_ns < each.used_ns + each.drain_ns}
+            forgotten_ns = at_ns
         (asked,) = applications
         limit = asked.rule.limit
         assert isinstance(limit, RateLimit)
@@ -71,6 +84,7 @@ def rows_of(traffic: Iterable[Arrival], names: list[str], baseline: Baseline) ->
         )  # fmt: skip
         if baseline is Baseline.CENTRAL:
             yield Crossed(at_ns, names[edge], (asked.rule.name,))
+        deciders[asked.key].used_ns = at_ns
         allowed = deciders[asked.key].decide(edge, asked.cost, at_ns)
         yield Answered(
             at_ns, names[edge], edge, asked.rule.domain, asked.rule.name, asked.key,
@@ -80,52 +94,67 @@ def rows_of(traffic: Iterable[Arrival], names: list[str], baseline: Baseline) ->
         )  # fmt: skip
 
 
-class _Even:
+class _Decider(ABC):
+    """One key. `drain_ns` after it was used, it is as if it never had been."""
+
+    used_ns: int
+    drain_ns: int
+
+    @abstractmethod
+    def decide(self, edge: int, cost: int, now_ns: int) -> bool:
+        """Whether the request is admitted, and charged."""
+
+
+class _Even(_Decider):
     """Each edge has a bucket of an even part."""
 
     def __init__(self, limit: RateLimit, edges: int) -> None:
         part = RateLimit(limit.units, limit.period_ns * edges, max(1, limit.burst // edges))
+        self.drain_ns = part.drain_ns
         self._buckets = [Bucket(part, 0) for _ in range(edges)]
 
     def decide(self, edge: int, cost: int, now_ns: int) -> bool:
         return _charged(self._buckets[edge], cost, now_ns)
 
 
-class _Later:
+class _Later(_Decider):
     """Each edge has a bucket of the whole limit, and once a second all learn what all have charged."""
 
     def __init__(self, limit: RateLimit, edges: int) -> None:
         self._limit = limit
+        self.drain_ns = limit.drain_ns + RECONCILED_NS
         self._buckets = [Bucket(limit, 0) for _ in range(edges)]
         self._all = Bucket(limit, 0)
         self._at_ns = 0
 
     def decide(self, edge: int, cost: int, now_ns: int) -> bool:
-        while now_ns >= self._at_ns + RECONCILED_NS:
-            self._reconcile()
+        if now_ns >= self._at_ns + RECONCILED_NS:
+            self._reconcile(self._at_ns + RECONCILED_NS)
+            self._reconcile(now_ns // RECONCILED_NS * RECONCILED_NS)  # nobody asked between the two
         allowed = _charged(self._buckets[edge], cost, now_ns)
         if allowed:
             self._all.drain(now_ns)
             self._all.charge(cost)
         return allowed
 
-    def _reconcile(self) -> None:
-        self._at_ns += RECONCILED_NS
+    def _reconcile(self, at_ns: int) -> None:
+        self._at_ns = at_ns
         self._all.backlog = min(self._all.drain(self._at_ns), self._all.capacity)
         self._buckets = [Bucket(self._limit, self._at_ns, self._all.backlog) for _ in self._buckets]
 
 
-class _Central:
+class _Central(_Decider):
     """One bucket, asked for every request."""
 
     def __init__(self, limit: RateLimit, edges: int) -> None:
+        self.drain_ns = limit.drain_ns
         self._bucket = Bucket(limit, 0)
 
     def decide(self, edge: int, cost: int, now_ns: int) -> bool:
         return _charged(self._bucket, cost, now_ns)
 
 
-_KINDS: dict[Baseline, type[_Even | _Later | _Central]] = {
+_KINDS: dict[Baseline, Callable[[RateLimit, int], _Decider]] = {
     Baseline.EVEN: _Even,
     Baseline.LATER: _Later,
     Baseline.CENTRAL: _Central,

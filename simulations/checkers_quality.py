@@ -19,7 +19,7 @@ from apportion.simulations.log import REASONS, Answers, Log
 from apportion.simulations.measures import RuleFigures
 from apportion.simulations.rows import Crossed, Issued, Row
 from apportion.simulations.rule_log import RuleLog
-from apportion.simulations.scenario import Scenario
+from apportion.simulations.scenario import Network, Scenario
 from apportion.simulations.shapes import Heavy, Step, Uniform, Zipf
 from apportion.simulations.violation import Violation
 
@@ -83,7 +83,7 @@ def shortcomings(
 
 
 def _short(scenario: Scenario, figures: RuleFigures, log: RuleLog) -> Iterable[tuple[str, str]]:
-    if not _plain(scenario):
+    if not plain(scenario.network):
         return
     if not scenario.faults:
         if figures.ticks_to_95_percent > RECOVERY_TICKS:
@@ -146,8 +146,8 @@ def stays(scenario: Scenario) -> bool:
     )
 
 
-def _plain(scenario: Scenario) -> bool:
-    network = scenario.network
+def plain(network: Network) -> bool:
+    """Whether messages come, once, and soon."""
     lossless = not (network.spikes or network.repeat or network.lost_answers)
     return lossless and network.latency_ns <= NEAR_NS and network.clock_drift <= 1000
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.limit import EPOCH_NS
 from apportion.core.meter import Meter
 from apportion.core.rule import RuleSet
 from apportion.simulations.in_force import InForce
 from apportion.simulations.log import Log
-from apportion.simulations.measures import RuleFigures, figures_of, overshoot_in_a_second
+from apportion.simulations.measures import RuleFigures, figures_of, metered, overshoot_in_a_second
 from apportion.simulations.rows import Issued, Returned, Row, Ruled, Sliced
 from apportion.simulations.rule_log import RuleLog, Series, logs_of, sort_log
 from apportion.simulations.series import Over, RuleSeries, add_issued, rule_series
@@ -55,7 +55,6 @@ class Fold:
         self._rules = rules
         self._begun_ns = begun_ns
         self._first = first
-        self._ruled: list[Row] = []
         self._limits = InForce(rules, ())
         names = [f"edge-{at}" for at in range(edges)]
         self._logs = logs_of(Log(), rules, self._limits, names, ROOM_S, begun_ns)
@@ -69,15 +68,14 @@ class Fold:
             if isinstance(row, Sliced):
                 self._places[row.incarnation] = int(row.edge.removeprefix("edge-"))
             elif isinstance(row, Ruled):
-                self._ruled.append(row)
-                self._limits = InForce(self._rules, self._ruled)
+                self._limits.add(row)
         for folded in self._folded.values():
             while len(folded.issued) <= second + OPEN_EPOCHS:
                 _double(folded)
             at_ns = self._begun_ns + second * EPOCH_NS
             folded.log.limits[second : second + 2] = self._limits.per_second(folded.log.rule.name, at_ns)
         self._take_issued(log.rows)
-        sort_log(self._logs, log, self._begun_ns)
+        sort_log(self._logs, log)
         if second % CLOSED_EVERY_S == 0:
             self._close(second, self._first + second - OPEN_EPOCHS)
 
@@ -90,9 +88,9 @@ class Fold:
         for folded in self._folded.values():
             log = folded.log
             _resize(folded, seconds)
-            limit = log.limit if np.isfinite(log.limit) else 1.0
+            limit = log.limit if 0 < log.limit < np.inf else 1.0
             found = replace(
-                figures_of(log, self._limits, warm_up, changes, self._rules.edges_max),
+                figures_of(log, warm_up, changes, self._rules.edges_max),
                 overshoot_label=max(folded.over.values(), default=0),
                 overshoot_true_second=folded.worst_second,
                 churn=float(np.mean(folded.moved[warm_up:] or [0.0]) / limit),
@@ -114,34 +112,28 @@ class Fold:
             log = folded.log
             log.settle()
             folded.keys = max(folded.keys, len(log.labels))
-            folded.worst_second = max(folded.worst_second, overshoot_in_a_second(log, self._limits))
+            folded.worst_second = max(folded.worst_second, overshoot_in_a_second(log))
             recent = np.searchsorted(log.times, self._begun_ns + (second - 1) * EPOCH_NS)
-            log.times, log.costs = log.times[recent:], log.costs[recent:]
-            self._close_labels(folded, before)
+            log.forget_charges(int(recent))
+            _close_labels(folded, before)
             _close_slices(folded, before)
 
-    def _close_labels(self, folded: _Folded, before: int) -> None:
-        log = folded.log
-        if not isinstance(log.rule.limit, RateLimit):
-            log.labels.clear()
-            return
-        for key in list(log.labels):
-            labels = log.labels[key]
-            meter, _ = folded.meters.get(key) or (Meter(log.rule.limit, log.rule.divided), 0)
-            for epoch in sorted(epoch for epoch in labels if epoch < before):
-                units, limit = labels.pop(epoch), self._limits.limit(log.rule.name, epoch, key)
-                if limit is None:
-                    continue
-                meter.become(limit)
-                over = meter.record(epoch, units)
-                if over:
-                    folded.over[epoch] = max(folded.over.get(epoch, 0), over)
+
+def _close_labels(folded: _Folded, before: int) -> None:
+    log = folded.log
+    for key in list(log.labels):
+        labels = log.labels[key]
+        meter, _ = folded.meters.get(key) or (None, 0)
+        for epoch in sorted(epoch for epoch in labels if epoch < before):
+            meter, over = metered(log, meter, key, epoch, labels.pop(epoch))
+            if over:
+                folded.over[epoch] = max(folded.over.get(epoch, 0), over)
+            if meter is not None:
                 folded.meters[key] = meter, epoch
-            if not labels:
-                del log.labels[key]
-        drained = log.rule.limit.drain_ns // EPOCH_NS + 2
-        idle = [key for key, (_, last) in folded.meters.items() if last + drained < before and key not in log.labels]
-        for key in idle:
+        if not labels:
+            del log.labels[key]
+    for key, (meter, last) in list(folded.meters.items()):
+        if key not in log.labels and last + meter.limit.drain_ns // EPOCH_NS + 2 < before:
             del folded.meters[key]
 
 
@@ -167,7 +159,7 @@ def _double(folded: _Folded) -> None:
 def _resize(folded: _Folded, seconds: int) -> None:
     """Give the series another length; what is new is zero."""
     log = folded.log
-    for name in ("offered", "admitted", "refused_at_edge", "crossings", "may", "limits"):
+    for name in ("requests", "offered", "admitted", "refused_at_edge", "crossings", "may", "limits"):
         setattr(log, name, _resized(getattr(log, name), seconds))
     folded.issued = _resized(folded.issued, seconds)
     log.seconds = seconds

@@ -24,9 +24,13 @@ class InForce:
         self._instants = [0]
         for row in rows:
             if isinstance(row, Ruled):
-                self._instants.append(row.at_ns)
-                for rule in parsed(Rules(row.version, row.texts)).rules:
-                    self._changes.setdefault(rule.name, []).append((row.epoch, rule))
+                self.add(row)
+
+    def add(self, row: Ruled) -> None:
+        """The next change."""
+        self._instants.append(row.at_ns)
+        for rule in parsed(Rules(row.version, row.texts)).rules:
+            self._changes.setdefault(rule.name, []).append((row.epoch, rule))
 
     def rules(self, name: str, epoch: int, key: tuple[str, ...]) -> list[Rule]:
         """The rules of that name, with the limit of `key`, that were in force during `epoch`; oldest first."""
@@ -44,24 +48,35 @@ class InForce:
         largest = max(limits, key=lambda limit: limit.per_second)
         return replace(largest, burst=max(limit.burst for limit in limits))
 
-    def per_second(self, name: str, at_ns: int) -> float:
-        """Units a second of the rule's limit at an instant of virtual time; inf where it has none."""
+    def per_second(self, name: str, at_ns: int, key: tuple[str, ...] | None = None) -> float:
+        """Units a second at an instant of virtual time of the limit of `key`, or of keys that have none of their own;
+        inf: no limit.
+        """
         changes = self._changes.get(name)
-        limit = changes[min(bisect_right(self._instants, at_ns), len(changes)) - 1][1].limit if changes else None
-        return limit.per_second if isinstance(limit, RateLimit) else float("inf")
+        if not changes:
+            return float("inf")
+        rule = changes[min(bisect_right(self._instants, at_ns), len(changes)) - 1][1]
+        return per_second(rule if key is None else rule.for_key(key))
 
     @property
     def changing(self) -> bool:
         """Whether any rules but the first were ever in force."""
         return len(self._instants) > 1
 
-    def largest_within(self, name: str, from_ns: int, until_ns: int) -> float:
-        """Rate and burst together, the largest of each that were in force between two instants, for one second."""
+    def largest_within(self, name: str, from_ns: int, until_ns: int, key: tuple[str, ...]) -> float:
+        """Rate and burst of `key` together, the largest of each that were in force between two instants, for one
+        second.
+        """
         changes = self._changes[name]
         first = bisect_right(self._instants, from_ns - ENFORCED_EPOCHS * EPOCH_NS) - 1
         last = bisect_right(self._instants, until_ns)
-        found = [rule.limit for _, rule in changes[max(first, 0) : last] or changes[-1:]]
+        found = [rule.for_key(key).limit for _, rule in changes[max(first, 0) : last] or changes[-1:]]
         limits = [limit for limit in found if isinstance(limit, RateLimit)]
         if len(limits) < len(found):
             return float("inf")
         return max(limit.per_second for limit in limits) + max(limit.burst for limit in limits)
+
+
+def per_second(rule: Rule) -> float:
+    """Units a second of the rule's limit, inf where it has none."""
+    return rule.limit.per_second if isinstance(rule.limit, RateLimit) else float("inf")

@@ -17,14 +17,15 @@ from apportion.allocator.fill import water_fill
 from apportion.core.bounds import StoreKind, bound_of
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.meter import Meter
-from apportion.simulations.in_force import InForce
+from apportion.core.rule import Rule
+from apportion.simulations.log import Numbers
 from apportion.simulations.rule_log import RuleLog, Series
 
 RECOVERED = 0.95
 """A rule is back after a change when it admits this part of what it may."""
 
-ROUNDING = 1e-6
-"""Units: what floats may be off by where a limit is no whole number."""
+HELD_S = 2
+"""Seconds for which it does so on average: one that chance made better is no recovery, one made worse no relapse."""
 
 MEASURES = (
     "overshoot_label",
@@ -44,15 +45,17 @@ MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class RuleFigures:
-    """One rule's figures; units of cost.
+    """One rule's figures; units of cost. Limit, burst and bound are the largest that a key has.
 
-    `overshoot_label`: the worst `over` of any key (design 4.1). `overshoot_true_second`: the most beyond rate + burst
-    in any second of virtual time, rounded up. `utilisation`: sum of admitted / sum of min(offered, limit) by second,
-    and the 5th percentile of that ratio. `ticks_to_95_percent`: whole seconds after a change of demand or a fault until
-    the ratio is back, the worst of all. `jain`: of what each edge was admitted beside its max-min share, mean of
+    `overshoot_label`: the worst `over` of any key (design 4.1). `overshoot_true_second`: the most that a key had beyond
+    rate + burst in any second of virtual time, rounded up. `utilisation`: sum of admitted / sum of min(offered, limit)
+    by second, and the 5th percentile of that ratio. `ticks_to_95_percent`: whole seconds from a change of demand or a
+    fault until the ratio is back at 95 % and stays, the worst of all; of a dip that begins more than a second after the
+    change, from its beginning; 0 without one. `jain`: of what each edge was admitted beside its max-min share, mean of
     overloaded seconds. `churn`: units of the plan that moved between edges, a part of the quota each second.
-    `stranded_share`: units that edges were given and neither spent nor gave back, a part of the limit each epoch.
-    `refused_with_room`: cost refused at an edge though the second had room for it, a part of what was offered.
+    `crossing_share`: crossings to the region for each request. `stranded_share`: units that edges were given and
+    neither spent nor gave back, a part of the limit each epoch. `refused_with_room`: cost refused at an edge though the
+    second had room for it, a part of what was offered.
     """
 
     rule: str
@@ -77,11 +80,9 @@ class RuleFigures:
     denied: dict[str, int] = field(default_factory=dict)
 
 
-def figures_of(
-    log: RuleLog, limits: InForce, warm_up: int, changes: Sequence[int], edges_max: int | None
-) -> RuleFigures:
+def figures_of(log: RuleLog, warm_up: int, changes: Sequence[int], edges_max: int | None) -> RuleFigures:
     """All figures of one rule. `changes`: seconds in which demand moved or something happened."""
-    limit = log.rule.limit
+    on_plans = log.rule.on_plans
     offered, admitted = log.offered.sum(axis=1), log.admitted.sum(axis=1)
     log.settle()
     may = log.may
@@ -95,73 +96,101 @@ def figures_of(
         rule=log.rule.name,
         enforce=log.rule.enforce.value,
         limit_per_second=log.limit,
-        burst=limit.burst if isinstance(limit, RateLimit) else 0,
-        bound=bound_of(log.rule, StoreKind.SQLITE, edges_max).units,
+        burst=max(each.limit.burst if isinstance(each.limit, RateLimit) else 0 for each in on_plans),
+        bound=_bound(on_plans, edges_max),
         offered=int(offered.sum()),
         admitted=int(admitted.sum()),
         degraded=log.degraded,
-        overshoot_label=overshoot_by_label(log, limits),
-        overshoot_true_second=overshoot_in_a_second(log, limits),
+        overshoot_label=max((units for _, units in overshoots(log)), default=0),
+        overshoot_true_second=overshoot_in_a_second(log),
         utilisation=float(admitted[judged].sum() / asked) if asked else 1.0,
         utilisation_p5=float(np.percentile(ratio[judged], 5)) if seconds and len(ratio[judged]) else 1.0,
         ticks_to_95_percent=_recovery(ratio, changes, warm_up),
         jain=_jain(log, warm_up),
         churn=_churn(log, warm_up),
         crossings_per_second=float(crossings / seconds),
-        crossing_share=float(crossings / max(offered[judged].sum(), 1)),
+        crossing_share=float(crossings / max(log.requests[judged].sum(), 1)),
         stranded_share=_stranded(log, warm_up),
         refused_with_room=float(np.minimum(log.refused_at_edge, room)[judged].sum() / max(offered[judged].sum(), 1)),
         denied=dict(sorted(log.denied.items())),
     )
 
 
-def overshoot_by_label(log: RuleLog, limits: InForce) -> int:
-    """The worst `over` of any key's meter."""
-    return max((units for _, units in overshoots(log, limits)), default=0)
+def _bound(rules: Sequence[Rule], edges_max: int | None) -> int | None:
+    """The largest bound of any of them; None: one has none."""
+    found = [bound_of(rule, StoreKind.SQLITE, edges_max).units for rule in rules]
+    return None if None in found else max(units or 0 for units in found)
 
 
-def overshoots(log: RuleLog, limits: InForce) -> list[tuple[int, int]]:
+def overshoots(log: RuleLog) -> list[tuple[int, int]]:
     """Epochs that were over, each with the most that a key was, in order."""
-    if not isinstance(log.rule.limit, RateLimit):
-        return []
     worst: dict[int, int] = {}
     for key, labels in log.labels.items():
-        meter = Meter(log.rule.limit, log.rule.divided)
+        meter: Meter | None = None
         for epoch in sorted(labels):
-            limit = limits.limit(log.rule.name, epoch, key)
-            if limit is None:
-                continue
-            meter.become(limit)
-            over = meter.record(epoch, labels[epoch])
+            meter, over = metered(log, meter, key, epoch, labels[epoch])
             if over:
                 worst[epoch] = max(worst.get(epoch, 0), over)
     return sorted(worst.items())
 
 
-def overshoot_in_a_second(log: RuleLog, limits: InForce) -> int:
-    """The most admitted in any second of virtual time beyond rate + burst, over all keys together."""
-    limit = log.rule.limit
-    if not len(log.times) or not isinstance(limit, RateLimit):
+def metered(
+    log: RuleLog, meter: Meter | None, key: tuple[str, ...], epoch: int, units: int
+) -> tuple[Meter | None, int]:
+    """The meter of a key (None: it has none yet) after another label, and by how much that was over."""
+    limit = log.in_force.limit(log.rule.name, epoch, key)
+    if limit is None:
+        return meter, 0
+    meter = meter or Meter(limit, log.rule.for_key(key).divided)
+    meter.become(limit)
+    return meter, meter.record(epoch, units)
+
+
+def overshoot_in_a_second(log: RuleLog) -> int:
+    """The most that a key was admitted in any second of virtual time beyond its rate + burst."""
+    if not len(log.times):
         return 0
-    order = np.argsort(log.times, kind="stable")
-    times, total = log.times[order], np.concatenate([[0], np.cumsum(log.costs[order])])
-    first = np.searchsorted(times, times - EPOCH_NS, side="right")
+    order = np.lexsort((log.times, log.who))
+    who, times, total = log.who[order], log.times[order], np.concatenate([[0], np.cumsum(log.costs[order])])
+    apart = times + who * (int(np.ptp(times)) + 2 * EPOCH_NS)  # no second has requests of two keys
+    first = np.searchsorted(apart, apart - EPOCH_NS, side="right")
     admitted = total[1:] - total[first]
-    instants = times.tolist() if limits.changing else [int(times[0])]
-    rates = np.array([limits.largest_within(log.rule.name, at - EPOCH_NS, at) for at in instants])
-    over = admitted - rates * max(len(log.labels), 1)
-    return ceil(max(0.0, float(over.max()) - ROUNDING))
+    over = admitted - _entitled(log, list(log.keys), who, times)
+    return ceil(max(0.0, float(over.max())))
+
+
+def _entitled(log: RuleLog, keys: Sequence[tuple[str, ...]], who: Numbers, times: Numbers) -> Series:
+    """Rate + burst of the key of each row, the number `who`, in the second that ends then."""
+    limits, name, end_ns = log.in_force, log.rule.name, int(times[-1])
+    if not limits.changing:
+        return np.array([limits.largest_within(name, 0, end_ns, key) for key in keys])[who]
+    instants = zip(who.tolist(), times.tolist(), strict=True)
+    return np.array([limits.largest_within(name, at - EPOCH_NS, at, keys[which]) for which, at in instants])
 
 
 def _recovery(ratio: Series, changes: Sequence[int], warm_up: int) -> int:
-    """Seconds with less than RECOVERED from a change to the first with more; the worst of all changes."""
+    """The longest dip that follows a change, before the next one: seconds with less than RECOVERED until it is back."""
+    judged = [change for change in changes if change >= warm_up]
+    ends = [*judged[1:], len(ratio)]
     worst = 0
-    for change in changes:
-        if change < warm_up:
-            continue
-        back = np.flatnonzero(ratio[change:] >= RECOVERED)
-        worst = max(worst, int(back[0]) if len(back) else len(ratio) - change)
+    for change, end in zip(judged, ends, strict=False):
+        at = change
+        while at < end:
+            if ratio[at] < RECOVERED:
+                begun = change if at <= change + 1 else at
+                at = _back(ratio, at, ends)
+                worst = max(worst, at - begun)
+            at += 1
     return worst
+
+
+def _back(ratio: Series, dip: int, ends: Sequence[int]) -> int:
+    """The second after a dip from which RECOVERED is held, by the mean of HELD_S, or of fewer if demand moves again."""
+    for at in range(dip + 1, len(ratio)):
+        until = min(at + HELD_S, *(end for end in ends if end > at))
+        if min(ratio[at], ratio[at:until].mean()) >= RECOVERED:
+            return at
+    return len(ratio)
 
 
 def _jain(log: RuleLog, warm_up: int) -> float:

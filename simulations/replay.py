@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from random import Random
 from zlib import crc32
 
@@ -15,10 +16,13 @@ from apportion.core.errors import InputError
 from apportion.core.request import Application
 from apportion.core.rule import Rule
 from apportion.simulations.access_log import SECOND, Entry
+from apportion.simulations.baselines import Baseline, named, rows_of
 from apportion.simulations.fold import Fold
+from apportion.simulations.log import Log
 from apportion.simulations.log_reader import LogReader
 from apportion.simulations.nodes import parsed
 from apportion.simulations.recording import Recording
+from apportion.simulations.rows import Answered, Crossed, Offered, Row
 from apportion.simulations.run import DRAINED_S, STARTED_S, Outcome, broken_by, changes_of, world_of
 from apportion.simulations.scenario import RULE, Scenario
 from apportion.simulations.series import RunSeries, epoch_of_start
@@ -88,6 +92,31 @@ def replay(scenario: Scenario, reader: LogReader, seed: int, progress: Callable[
     name = f"{reader.path.name}, seed {seed}"
     notes = tuple(_notes(reader, cleared, scenario.edges))
     return Replayed(outcome, RunSeries(name, reader.path.name, seconds, scenario.faults, series), notes)
+
+
+def replay_baseline(
+    scenario: Scenario, reader: LogReader, seed: int, baseline: Baseline, progress: Callable[[float], None]
+) -> RunSeries:
+    """The same requests, at the same edges, under a baseline; otherwise as `baseline_series`."""
+    rules = parsed(scenario.rules)
+    fold = Fold(rules, scenario.edges, 0, 0)
+    traffic = arrivals_of(reader, rule_named(rules, RULE), scenario.edges, seed, Cleared())
+    names = [f"edge-{at}" for at in range(scenario.edges)]
+    seconds = 0
+    for second, rows in groupby(rows_of(traffic, names, baseline), _second):
+        for idle in range(seconds, second):
+            fold.take(Log(), idle)
+        fold.take(Log.of(rows), second)
+        seconds = second + 1
+        progress(reader.share)
+    figures, series = fold.finish(seconds, min(scenario.warm_up, seconds // 3), ())
+    named_series = replace(series[0], figures=named(figures[0], baseline))
+    return RunSeries(f"{reader.path.name}, seed {seed}", reader.path.name, seconds, (), (named_series,))
+
+
+def _second(row: Row) -> int:
+    assert isinstance(row, Offered | Crossed | Answered)
+    return row.at_ns // SECOND
 
 
 class _Ending(Iterator[Arrival]):

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.limit import EPOCH_NS
 from apportion.core.rule import Rule, RuleSet
-from apportion.simulations.in_force import InForce
-from apportion.simulations.log import REASONS, Answers, Log, Numbers, Offers, QuotaName
+from apportion.simulations.in_force import InForce, per_second
+from apportion.simulations.log import REASONS, Answers, Log, Names, Numbers, Offers
 from apportion.simulations.rows import Crossed, Issued, Returned
 from apportion.simulations.sums import totals
 
@@ -23,16 +23,20 @@ OVER_LIMIT = REASONS.index("over_limit")
 
 @dataclass(slots=True)
 class RuleLog:
-    """What the log says of one rule, by second of virtual time (`seconds` of them), by edge and by label.
+    """What the log says of one rule, by second of virtual time (`seconds` of them, from `begun_ns`), edge and label.
 
-    `times` and `costs`: of what was charged. `limits`: the limit of one key; `may`: the sum of min(asked, limit) over
-    keys, of what has been settled.
+    `limits`: the limit of a key that has none of its own; `may`: the sum of min(asked, limit) over keys, each by its
+    own, of what has been settled. `times`, `costs`, `who`: of all that was charged, when, how much and to which of the
+    `keys`.
     """
 
     rule: Rule
+    in_force: InForce
+    begun_ns: int
     seconds: int
     edges: tuple[str, ...]
     limits: Series
+    requests: Series = field(init=False)
     offered: Series = field(init=False)
     admitted: Series = field(init=False)
     refused_at_edge: Series = field(init=False)
@@ -40,6 +44,8 @@ class RuleLog:
     may: Series = field(init=False)
     times: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
     costs: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
+    who: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
+    keys: Names[tuple[str, ...]] = field(default_factory=Names)
     labels: dict[tuple[str, ...], Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     denied: Counter[str] = field(default_factory=Counter)
     degraded: int = 0
@@ -52,19 +58,26 @@ class RuleLog:
         shape = (self.seconds, len(self.edges))
         self.offered, self.admitted = np.zeros(shape), np.zeros(shape)
         self.refused_at_edge, self.crossings = np.zeros(self.seconds), np.zeros(self.seconds)
-        self.may = np.zeros(self.seconds)
+        self.may, self.requests = np.zeros(self.seconds), np.zeros(self.seconds)
 
     @property
     def limit(self) -> float:
-        """Units a second of one key."""
-        limit = self.rule.limit
-        return limit.per_second if isinstance(limit, RateLimit) else float("inf")
+        """Units a second of one key, the largest that one has."""
+        return max(map(per_second, self.rule.on_plans))
 
     def settle(self) -> None:
         """What was asked of each key in each second becomes what may be admitted: the sum of min(asked, limit)."""
-        for (at, _), cost in self.asked.items():
-            self.may[at] += min(cost, self.limits[at])
+        for (at, key), cost in self.asked.items():
+            at_ns = self.begun_ns + at * EPOCH_NS
+            self.may[at] += min(cost, self.in_force.per_second(self.rule.name, at_ns, key))
         self.asked.clear()
+
+    def forget_charges(self, first: int) -> None:
+        """Forget so many that were charged first, and the keys of which none is left."""
+        self.times, self.costs = self.times[first:], self.costs[first:]
+        keys = list(self.keys)
+        left, self.who = np.unique(self.who[first:], return_inverse=True)
+        self.keys = Names((keys[number], at) for at, number in enumerate(left.tolist()))
 
 
 def logs_of(
@@ -72,24 +85,25 @@ def logs_of(
 ) -> dict[str, RuleLog]:
     """Sort the log by rule. What came or was answered after the last second is left out of series, not of labels."""
     instants = [begun_ns + at * EPOCH_NS for at in range(seconds)]
-    logs = {
-        rule.name: RuleLog(rule, seconds, tuple(edges), np.array([limits.per_second(rule.name, at) for at in instants]))
-        for rule in rules.rules
-    }
-    sort_log(logs, log, begun_ns)
+    logs = {}
+    for rule in rules.rules:
+        general = np.array([limits.per_second(rule.name, at) for at in instants])
+        logs[rule.name] = RuleLog(rule, limits, begun_ns, seconds, tuple(edges), general)
+    sort_log(logs, log)
     return logs
 
 
-def sort_log(logs: Mapping[str, RuleLog], log: Log, begun_ns: int) -> None:
+def sort_log(logs: Mapping[str, RuleLog], log: Log) -> None:
     """Add what a log says to the logs of its rules."""
     some = next(iter(logs.values()))
-    edges = {name: at for at, name in enumerate(some.edges)}
+    edges, begun_ns = {name: at for at, name in enumerate(some.edges)}, some.begun_ns
     places = np.array([edges.get(edge, -1) for edge, _ in log.processes], np.int64)
     offers, answers, quotas = log.offers(), log.answers(), log.quotas
+    keys = [key for _, _, key in quotas]
     for name, rule_log in logs.items():
         numbers = [number for number, (_, rule, _) in enumerate(quotas) if rule == name]
-        _offered(rule_log, offers.where(np.isin(offers.quota, numbers) & ~offers.peek), quotas, places, begun_ns)
-        _answered(rule_log, answers.where(np.isin(answers.quota, numbers)), quotas, places, begun_ns)
+        _offered(rule_log, offers.where(np.isin(offers.quota, numbers) & ~offers.peek), keys, places)
+        _answered(rule_log, answers.where(np.isin(answers.quota, numbers)), keys, places)
     for row in log.rows:
         if isinstance(row, Crossed):
             if (row.at_ns - begun_ns) // EPOCH_NS < some.seconds:
@@ -103,27 +117,33 @@ def sort_log(logs: Mapping[str, RuleLog], log: Log, begun_ns: int) -> None:
             logs[row.rule].given[row.epoch] -= row.units
 
 
-def _offered(log: RuleLog, offers: Offers, quotas: Sequence[QuotaName], places: Numbers, begun_ns: int) -> None:
-    offers = offers.where(offers.at_ns < begun_ns + log.seconds * EPOCH_NS)
-    at = (offers.at_ns - begun_ns) // EPOCH_NS
-    np.add.at(log.offered, (at, places[offers.process]), offers.cost)
-    for second, quota, cost in totals(offers.cost, at, offers.quota):
-        log.asked[second, quotas[quota][2]] += cost
+def _offered(log: RuleLog, offers: Offers, keys: Sequence[tuple[str, ...]], places: Numbers) -> None:
+    offers = offers.where(offers.at_ns < log.begun_ns + log.seconds * EPOCH_NS)
+    at = (offers.at_ns - log.begun_ns) // EPOCH_NS
+    np.add.at(log.requests, at, 1)
+    for second, process, quota, cost in totals(offers.cost, at, offers.process, offers.quota):
+        log.offered[second, places[process]] += cost
+        log.asked[second, keys[quota]] += cost
 
 
-def _answered(log: RuleLog, answers: Answers, quotas: Sequence[QuotaName], places: Numbers, begun_ns: int) -> None:
+def _answered(log: RuleLog, answers: Answers, keys: Sequence[tuple[str, ...]], places: Numbers) -> None:
     spent, refused = answers.where(answers.charged), answers.where(~answers.charged & (answers.reason > 0))
     for quota, epoch, at_edge, degraded, cost in totals(
         spent.cost, spent.quota, spent.epoch, spent.at_edge, spent.degraded
     ):
-        log.labels[quotas[quota][2]][epoch] += cost
+        log.labels[keys[quota]][epoch] += cost
         log.degraded += cost if degraded else 0
         log.spent_at_edges[epoch] += cost if at_edge and not degraded else 0
+    quotas, number = np.unique(spent.quota, return_inverse=True)
+    who = np.array([log.keys[keys[quota]] for quota in quotas.tolist()], np.int64)
     log.times, log.costs = np.append(log.times, spent.at_ns), np.append(log.costs, spent.cost)
+    log.who = np.append(log.who, who[number])
     for reason, cost in totals(refused.cost, refused.reason):
         log.denied[REASONS[reason] or ""] += cost
-    end_ns = begun_ns + log.seconds * EPOCH_NS
+    end_ns = log.begun_ns + log.seconds * EPOCH_NS
     spent = spent.where(spent.at_ns < end_ns)
-    np.add.at(log.admitted, ((spent.at_ns - begun_ns) // EPOCH_NS, places[spent.process]), spent.cost)
+    for at, process, cost in totals(spent.cost, (spent.at_ns - log.begun_ns) // EPOCH_NS, spent.process):
+        log.admitted[at, places[process]] += cost
     refused = refused.where(refused.at_edge & (refused.reason == OVER_LIMIT) & (refused.at_ns < end_ns))
-    np.add.at(log.refused_at_edge, (refused.at_ns - begun_ns) // EPOCH_NS, refused.cost)
+    for at, cost in totals(refused.cost, (refused.at_ns - log.begun_ns) // EPOCH_NS):
+        log.refused_at_edge[at] += cost

@@ -29,7 +29,7 @@ class Over:
 class RuleSeries:
     """One rule, units of cost: `offered`, `admitted`, `limit` of shape (seconds,); `issued` (slices and what was lent
     ahead, less what came back) and `admitted_by_edge` of shape (seconds, edges). `limit`: of the one key; of several
-    `keys` the sum of each one's min(offered, limit).
+    `keys`, or on plans, the sum of each one's min(offered, limit).
     """
 
     figures: RuleFigures
@@ -58,15 +58,14 @@ def series_of(outcome: Outcome) -> RunSeries:
     scenario, log = outcome.scenario, outcome.recording.log
     begun_ns = STARTED_S * SECOND
     rules = parsed(scenario.rules)
-    limits = InForce(rules, log.rows)
     edges = [f"edge-{at}" for at in range(scenario.edges)]
-    logs = logs_of(log, rules, limits, edges, scenario.seconds, begun_ns)
+    logs = logs_of(log, rules, InForce(rules, log.rows), edges, scenario.seconds, begun_ns)
     first = epoch_of_start(log.rows, begun_ns)
     issued = _issued(log.rows, logs, first)
     found = []
     for figures in outcome.rules:
         of = logs[figures.rule]
-        over = [Over(epoch - first + 0.5, units) for epoch, units in overshoots(of, limits)]
+        over = [Over(epoch - first + 0.5, units) for epoch, units in overshoots(of)]
         found.append(rule_series(figures, of, len(of.labels), issued[figures.rule], over))
     name = f"{scenario.name}, seed {outcome.seed}"
     return RunSeries(name, scenario.name, scenario.seconds, scenario.faults, tuple(found))
@@ -76,7 +75,7 @@ def rule_series(figures: RuleFigures, log: RuleLog, keys: int, issued: Series, o
     """Put together what is known of one rule."""
     log.settle()
     offered, admitted = log.offered.sum(axis=1), log.admitted.sum(axis=1)
-    limit = log.may if keys > 1 else log.limits
+    limit = log.may if keys > 1 or log.rule.by_key else log.limits
     return RuleSeries(figures, keys, offered, admitted, limit, issued, log.admitted, tuple(over))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from apportion.core.limit import PeriodAnchor
 from apportion.core.periods import Unit
-from tests.contract.worlds import SECOND, World, admitted, ask, one, period, quota
+from tests.contract.worlds import SECOND, WALL, World, admitted, ask, one, period, quota
 
 pytestmark = pytest.mark.asyncio
 
@@ -36,4 +36,5 @@ async def test_a_large_cost_takes_no_more_room_than_a_small_one(tmp_path: Path) 
         assert await admitted(store, one(b"small", limit, 1)) == [1]
     with closing(sqlite3.connect(world.path)) as connection:
         rows = connection.execute("SELECT used, parts FROM counter ORDER BY key").fetchall()
-    assert rows == [(50_000, "[50000]"), (1, "[1]")]
+    part = WALL // (30 * SECOND)
+    assert rows == [(50_000, f"[[{part}, 50000]]"), (1, f"[[{part}, 1]]")]

@@ -61,3 +61,15 @@ def test_twenty_answers_in_five_seconds_name_one_reset() -> None:
         told.append(world.reset_t(decision))
     assert max(told) - min(told) <= 1e-6
     assert 3600 <= told[0] <= 3600.1
+
+
+def test_each_tenant_is_told_the_midnight_of_its_own_zone() -> None:
+    """One rule: 22:00 UTC is midnight in Berlin, 04:00 in New York; who is not listed has the file's."""
+    tenants = "contoso: {plan: any, time_zone: Europe/Berlin}, fabrikam: {plan: any, time_zone: America/New_York}"
+    plans = f"plans: {{any: {{unused: {{rate: 1/s}}}}}}\nunlisted_tenants: any\ntenants: {{{tenants}}}\nrules:"
+    daily = rule_text("daily", "quota: 5/day, anchor: calendar, time_zone: from_tenant")
+    rules = rules_text(daily).replace("rules:", plans)
+    world = QuotaWorld(rules, t=3600)
+    told = {tenant: world.reset_t(world.call(tenant=tenant)) for tenant in ("contoso", "fabrikam", "other")}
+    hours = {tenant: round(reset / 3600, 3) for tenant, reset in told.items()}
+    assert hours == {"contoso": 22.0, "fabrikam": 4.0, "other": 24.0}

@@ -85,13 +85,19 @@ def test_a_log_is_replayed_in_the_world_of_the_flags(log: str) -> None:
     ]
 
 
-def test_a_log_is_compared_under_each_mode(log: str) -> None:
-    """The same requests four times; baselines are of a scenario's own demand."""
-    result = run("--replay", log, "--limit", "30/s", "--compare", "enforce", "--seed", "1", "--json")
+def test_a_log_is_compared_under_each_mode(log: str, tmp_path: Path) -> None:
+    """The same requests in four modes and under three baselines, which are beside them in table and pictures."""
+    html = tmp_path / "a.html"
+    given = ["--replay", log, "--limit", "30/s", "--compare", "enforce", "--seed", "1", "--json", "--html", str(html)]
+    result = run(*given)
     assert result.exit_code == 0, result.output
-    rules = [rule for each in json.loads(result.stdout)["runs"] for rule in each["rules"]]
-    assert [rule["enforce"] for rule in rules] == ["edge+region", "region", "lease", "edge"]
+    report = json.loads(result.stdout)
+    rules = [rule for each in report["runs"] for rule in each["rules"]]
+    others = ["Q/N each", "local, reconciled", "central bucket"]
+    assert [rule["enforce"] for rule in rules] == ["edge+region", "region", "lease", "edge", *others]
     assert {rule["offered"] for rule in rules} == {400}
+    assert report["notes"][-1].startswith("What others do: `Q/N each`, ")
+    assert [f"({name}, 30/s)" in html.read_text() for name in others] == [True] * 3
 
 
 @pytest.mark.parametrize(
@@ -106,6 +112,8 @@ def test_a_log_is_compared_under_each_mode(log: str) -> None:
         (["--replay", "a.log", "--limit", "1/s", "--enforce", "edge"], "--replay a.log: No such file or directory"),
         (["--replay", "a.log", "uniform", "zipf"], "--replay runs one log in one world"),
         (["--replay", "a.log", "uniform", "--seeds", "2"], "--replay runs one log in one world"),
+        (["uniform", "--compare", "enforce", "--seeds", "2"], "--compare runs one seed in all modes"),
+        (["uniform", "--compare", "enforce", "--in-turn"], "--compare runs one seed in all modes"),
         (["uniform", "--jobs", "0"], "--jobs is from 1 to 256, got 0"),
         (
             ["uniform", "--jobs", "2", "--html", "a.html"],

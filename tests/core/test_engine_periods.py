@@ -102,13 +102,13 @@ def test_a_month_from_the_first_use_is_as_long_as_that_month() -> None:
 
 
 def test_a_rolling_window_gives_back_what_has_left_it() -> None:
-    """In parts of a minute of an hour, the oldest counted whole."""
+    """In parts of half a minute of an hour, the oldest counted whole."""
     clocks = Clocks("2026-07-01T20:00:00", rule_text("window", "quota: 4/hour, anchor: rolling"))
     assert clocks.ask(cost=3).allowed
     assert clocks.ask(30 * MINUTE, cost=1).allowed
     refused = clocks.ask(cost=2)
-    assert numbers(refused) == (False, 0, 1855.0, 3655.0)  # the first part began 5 s before the first call
-    assert not clocks.ask(1855 * SECOND - 1, cost=2).allowed
+    assert numbers(refused) == (False, 0, 1825.0, 3625.0)  # the first part began 5 s before the first call
+    assert not clocks.ask(1825 * SECOND - 1, cost=2).allowed
     assert clocks.ask(1, cost=2).allowed
 
 
@@ -164,7 +164,7 @@ def test_a_wall_clock_far_ahead_leaves_nothing_behind() -> None:
     assert clocks.engine.keys == 0
 
 
-@pytest.mark.parametrize("anchor,room_s", [("calendar", 3660.0 + 3600.0), ("first_use", 7200.0), ("rolling", 7315.0)])
+@pytest.mark.parametrize("anchor,room_s", [("calendar", 3660.0 + 3600.0), ("first_use", 7200.0), ("rolling", 7255.0)])
 def test_counts_are_bounded_and_none_is_forgotten_that_counts(anchor: str, room_s: float) -> None:
     """A key more than there is room for waits until one of the others is worth nothing."""
     entry = rule_text("slow", f"quota: 5/2hour, anchor: {anchor}")
@@ -293,8 +293,8 @@ class Reference:
         """Units that count against the limit now."""
         log = self.charged[quota]
         if limit.anchor is PeriodAnchor.ROLLING:
-            part_ns = limit.length_ns // 60
-            return sum(cost for then, _, cost in log if now_ns // part_ns - then // part_ns <= 60)
+            part_ns = limit.length_ns // 120
+            return sum(cost for then, _, cost in log if now_ns // part_ns - then // part_ns <= 120)
         if limit.anchor is PeriodAnchor.CALENDAR:
             period = limit.calendar.period(wall_ns // SECOND)
             return sum(cost for _, then, cost in log if then // SECOND in period)

@@ -1,8 +1,11 @@
 """A quota of a period at one edge: the region names the period, the edge remembers what that rules out."""
 
+from dataclasses import replace
+
 from apportion.core.limit import EPOCH_NS, PeriodLimit
 from apportion.core.messages import Acquire, GroupAnswer, MemberAnswer, Outcome, Rules
 from apportion.core.request import Application
+from apportion.core.rule import Fallback, Stage
 from apportion.edge.allowance import Allowance
 from apportion.edge.holding import Holding
 from apportion.edge.http_fields import decision_fields
@@ -181,3 +184,19 @@ def test_no_plan_divides_it() -> None:
     daily = rule("daily")
     assert (daily.planned, daily.divided, daily.local) == (False, False, False)
     assert attached().agent.ask((needs("daily"),), T0).__class__ is Ticket
+
+
+def test_a_stage_answers_while_the_region_is_away_and_what_is_known_to_be_used_up_stays_refused() -> None:
+    """`allow` lets pass, marked as degraded, with the reset that was told; `deny` refuses; nothing is charged."""
+    edge = attached()
+    edge.waits(needs("daily", key="known"))
+    edge.answer(GroupAnswer(1, (admitted(9, HOUR_NS),)))
+    told_over(edge, HOUR_NS)
+    edge.lose()
+    away = edge.ask(needs("daily", key="known"))
+    assert (away.allowed, away.reason, away.degraded) == (False, "unavailable", True)
+    used = edge.ask(needs("daily"))
+    assert (used.allowed, used.reason, used.degraded) == (False, "over_limit", False)
+    lenient = replace(rule("daily"), when_unavailable=(Stage(Fallback.ALLOW),))
+    passed = edge.ask(Application(lenient, ("other",), 3))
+    assert (passed.allowed, passed.degraded, passed.remaining) == (True, True, None)

@@ -87,7 +87,10 @@ async def test_a_damaged_row_counts_as_used_up(world: World, anchor: PeriodAncho
         assert await admitted(store, one(b"k", limit, count=11)) == [10]
 
 
-@pytest.mark.parametrize("parts", ["'[]'", "'[2]'", "'{}'", "'x'", "NULL", "'[1, -1, 1]'", "'[true]'"])
+@pytest.mark.parametrize(
+    "parts",
+    ["'[]'", "'[[3600000000, 2]]'", "'{}'", "'x'", "NULL", "'[[3600000000, true]]'", "'[[3600000001, 1]]'", "'[1]'"],
+)
 async def test_damaged_parts_count_as_used_up(world: World, parts: str) -> None:
     """Parts that do not sum up to what was used, or are none."""
     limit = quota(10, PeriodAnchor.ROLLING)
@@ -148,6 +151,26 @@ async def test_rows_leave_the_file_when_their_period_is_over(world: World, ancho
                 break
             await store.roll_up(1, world.clock.wall, ())
         assert rows(world, "substr(key, 1, quota_bytes)") == [(b"live",)]
+
+
+async def test_a_period_that_the_file_told_of_is_not_told_of_again(world: World) -> None:
+    """Memory has it still when its subject calls again; also over a restart each is told once."""
+    limit = quota(10, PeriodAnchor.FIRST_USE, audit_periods=True)
+    async with world.store() as store:
+        await ask(store, one(b"k", limit, 4))
+        world.clock.advance(MINUTE)
+        await store.roll_up(1, 1, ())
+        assert [(each.start_ns, each.used) for each in store.take_closed()] == [(WALL, 4)]
+        await ask(store, one(b"k", limit, 5))
+        assert store.take_closed() == ()
+    world.clock.advance(MINUTE)
+    async with world.store() as store:
+        await ask(store, one(b"k", limit, 6))
+        assert [(each.start_ns, each.used) for each in store.take_closed()] == [(WALL + MINUTE, 5)]
+        world.clock.advance(MINUTE)
+        store.tidy()
+        await store.rolled_up(0)
+        assert [each.used for each in store.take_closed()] == [6]
 
 
 async def test_a_failed_commit_keeps_the_charge_and_gives_nothing_back(world: World) -> None:

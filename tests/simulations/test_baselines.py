@@ -85,6 +85,27 @@ def test_one_central_bucket_is_exact() -> None:
     assert sum(isinstance(row, Crossed) for row in rows) == len(traffic)
 
 
+@pytest.mark.parametrize("baseline", Baseline)
+def test_a_key_that_was_forgotten_comes_as_a_new_one(baseline: Baseline) -> None:
+    """What it had is full again, no more: two keys that come each 15 s, one beside all the requests of the other."""
+    busy = [request(at * SECOND // 2, 0, 20, "busy") for at in range(61)]
+    rare = [request(at * 15 * SECOND, edge, 25, "rare") for at in range(3) for edge in (0, 1)]
+    rows = rows_of(sorted([*busy, *rare], key=lambda each: each[0]), FOUR, baseline)
+    given = [row.charged for row in rows if isinstance(row, Answered) and row.key == ("rare",)]
+    assert (
+        given == {Baseline.EVEN: [False] * 6, Baseline.LATER: [True] * 6, Baseline.CENTRAL: [True, False] * 3}[baseline]
+    )
+
+
+def test_what_all_were_over_by_is_cut_when_they_hear_of_it_and_drains_from_then_on() -> None:
+    """100 spent at once are 25 at the end of the second, and 0 a quarter of one later, whoever asks meanwhile."""
+    at_once = [request(900_000_000, edge, 25) for edge in range(4)]
+    for asked_ns, fits in ((SECOND, 0), (1_100_000_000, 10), (1_250_000_000, 25), (3_600 * SECOND, 25)):
+        later = [request(asked_ns, 2, 1) for _ in range(25)]
+        found = spent([*at_once, *later], Baseline.LATER)
+        assert found.get((asked_ns // SECOND, "edge-2"), 0) == fits
+
+
 @pytest.mark.parametrize("baseline, each", [(Baseline.EVEN, 6), (Baseline.LATER, 25), (Baseline.CENTRAL, 25)])
 def test_each_key_has_the_limit(baseline: Baseline, each: int) -> None:
     """What one has spent is no other's."""

@@ -68,7 +68,7 @@ def test_the_largest_within_a_second() -> None:
     """Rate and burst together: 125, and 50 + 40 once the former has been gone for two seconds."""
     limits = InForce(rules(), [ruled(5, texts("50/s", burst="40"))])
     ends = [(-1, 0), (3.5, 4.5), (4, 5), (6.999, 7.999), (7, 8), (9, 10)]
-    found = [limits.largest_within("search", int(start * SECOND), int(end * SECOND)) for start, end in ends]
+    found = [limits.largest_within("search", int(start * SECOND), int(end * SECOND), K) for start, end in ends]
     assert found == [125, 125, 140, 140, 90, 90]
     without = InForce(rules(), [ruled(5, unlimited())])
-    assert without.largest_within("search", 5 * SECOND, 6 * SECOND) == float("inf")
+    assert without.largest_within("search", 5 * SECOND, 6 * SECOND, K) == float("inf")

@@ -51,13 +51,29 @@ def test_a_request_after_the_end_is_in_labels_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes, warm_up, ticks",
-    [((1,), 0, 2), ((4,), 0, 0), ((2, 4), 0, 1), ((6,), 0, 2), ((1, 4), 2, 0)],
+    "given, changes, ticks",
+    [
+        ([100, 40, 94, 95, 96, 100, 99], (1,), 2),  # seconds 1 and 2
+        ([100, 97, 40, 94, 95, 96, 100], (1,), 3),  # it dips a second after the change, which is what counts
+        ([100, 97, 99, 100, 40, 94, 97], (1,), 2),  # later than that, the seconds of the dip itself
+        ([100, 40, 95, 40, 95, 95, 100], (1,), 3),  # 95, 40 is not held
+        ([100, 40, 97, 94, 99, 99, 100], (1,), 1),  # 97, 94 is, by its mean; 94 alone is another dip
+        ([100, 40, 96, 40, 94, 99, 100], (1, 3), 2),  # the second change is no relapse of the first
+        ([100, 40, 94, 94, 94, 99, 100], (1, 3), 4),  # nor is it the end of what goes on
+        ([100, 99, 98, 97, 99, 94, 94], (3,), 2),  # until the end it never is back
+        ([100, 40, 40, 97, 99, 97, 98], (4,), 0),  # before the change nothing counts, and after it nothing is lost
+    ],
 )
-def test_ticks_until_the_rule_is_back(changes: tuple[int, ...], warm_up: int, ticks: int) -> None:
-    """From the change to the first second with 95 %; the worst change; to the end where it never is; no warm-up."""
-    rows = by_second([100] * 8, [100, 40, 94, 95, 96, 100, 94, 94])
-    assert figures(rows, 8, warm_up, changes).ticks_to_95_percent == ticks
+def test_ticks_until_the_rule_is_back(given: list[int], changes: tuple[int, ...], ticks: int) -> None:
+    """Of 100 asked in each of seven seconds: the longest dip below 95 % that follows a change."""
+    assert figures(by_second([100] * 7, given), 7, 0, changes).ticks_to_95_percent == ticks
+
+
+def test_changes_in_the_warm_up_are_not_judged() -> None:
+    """The three ticks of the first are no figure; the one of the second is."""
+    rows = by_second([100] * 7, [100, 40, 40, 40, 100, 40, 100])
+    assert figures(rows, 7, 2, (1, 5)).ticks_to_95_percent == 1
+    assert figures(rows, 7, 2, (1,)).ticks_to_95_percent == 0
 
 
 def test_jain_compares_with_max_min_shares() -> None:
@@ -78,12 +94,13 @@ def test_churn_is_what_plans_move() -> None:
 
 
 def test_crossings() -> None:
-    """Three and one in two seconds, of 40 units asked for; of the second alone, one of 10."""
-    rows: list[Row] = [crossed(0.1), crossed(0.2), crossed(0.9), crossed(1.1), offered(0.5, 30), offered(1.5, 10)]
+    """Three and one in two seconds, of six and four requests whatever they cost; of the second alone, one of four."""
+    rows: list[Row] = [crossed(second) for second in (0.1, 0.2, 0.9, 1.1)]
+    rows += [offered(0.5, 30)] * 6 + [offered(1.5, 10)] * 4
     found = figures(rows, 2)
-    assert (found.crossings_per_second, found.crossing_share) == (2, 0.1)
+    assert (found.crossings_per_second, found.crossing_share) == (2, 0.4)
     judged = figures(rows, 2, warm_up=1)
-    assert (judged.crossings_per_second, judged.crossing_share) == (1, 0.1)
+    assert (judged.crossings_per_second, judged.crossing_share) == (1, 0.25)
 
 
 def test_stranded_is_what_lies_at_edges() -> None:

@@ -21,12 +21,14 @@ def test_overshoot_is_the_worst_keys() -> None:
 
 
 def test_overshoot_in_a_true_second() -> None:
-    """130 within 0.9 s, whatever their labels; a second apart they are in no one second. Two keys: twice the limit."""
+    """130 within 0.9 s, whatever their labels; a second apart they are in no one second. Each key has its own."""
     first = admitted(0.5, 100)
     assert figures([first, admitted(1.4, 30)], 2, warm_up=2).overshoot_true_second == 5
     assert figures([admitted(1.6, 1), first, admitted(1.4, 30)], 2).overshoot_true_second == 5
     assert figures([first, admitted(1.5, 30)], 2).overshoot_true_second == 0
-    assert figures([first, admitted(1.4, 160, key="other")], 2).overshoot_true_second == 10
+    other = [admitted(1.4, 125, key="other"), admitted(3.5, 128, key="other"), admitted(3.6, 126, key="third")]
+    assert figures([first, *other[:1]], 2).overshoot_true_second == 0
+    assert figures([*other, first], 4).overshoot_true_second == 3
 
 
 def test_a_part_of_a_unit_over_is_a_unit() -> None:
@@ -34,9 +36,8 @@ def test_a_part_of_a_unit_over_is_a_unit() -> None:
     slow = rules("1/min", "region", "1")
     found = figures([admitted(0.5, 1), admitted(0.6, 1)], 1, of=slow)
     assert (found.overshoot_label, found.overshoot_true_second) == (1, 1)
-    third = rules("80/min", "region", "1")  # three keys: 3 x (4/3 + 1) = 7, and a little less in floats
-    rows: list[Row] = [admitted(0.5, 3, key="a"), admitted(0.5, 2, key="b"), admitted(0.5, 2, key="c")]
-    assert figures(rows, 1, of=third).overshoot_true_second == 0
+    third = rules("80/min", "region", "1")  # 4/3 + 1
+    assert [figures([admitted(0.5, cost)], 1, of=third).overshoot_true_second for cost in (2, 3, 4)] == [0, 1, 2]
 
 
 def test_without_a_limit_nothing_is_over() -> None:

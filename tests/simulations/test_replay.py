@@ -9,9 +9,18 @@ import pytest
 from apportion.core.errors import InputError
 from apportion.simulations import library
 from apportion.simulations.access_log import Entry
+from apportion.simulations.baselines import Baseline
 from apportion.simulations.log_reader import LogReader
 from apportion.simulations.nodes import parsed
-from apportion.simulations.replay import ORDERED_LINES_MAX, Cleared, Replayed, arrivals_of, in_order, replay
+from apportion.simulations.replay import (
+    ORDERED_LINES_MAX,
+    Cleared,
+    Replayed,
+    arrivals_of,
+    in_order,
+    replay,
+    replay_baseline,
+)
 from apportion.simulations.scenario import RULE, Scenario
 from apportion.simulations.traffic import rule_named
 from apportion.simulations.world import Arrival
@@ -129,6 +138,25 @@ def test_each_key_has_its_own_limit(tmp_path: Path) -> None:
     assert series.limit.tolist() == [60.0] * 30
     assert series.keys == 2
     assert 0.99 <= found.outcome.rules[0].utilisation <= 1.01
+
+
+def test_baselines_of_a_log_are_asked_what_the_world_is(tmp_path: Path) -> None:
+    """The same requests each second, also across an idle minute; one bucket admits what the limit says: 100 of 150 and
+    the burst of 25, then 10, then 100 of 150.
+    """
+    times = [(at // 150, at % 150 / 150) for at in range(300)] + [(40, at / 10) for at in range(10)]
+    lines = "".join(f"{1798761600 + second + part:.3f},{'ab'[second % 2]}\n" for second, part in times)
+    text = f"time,location\n{lines}"
+    world_series = replayed(tmp_path, text, world()).series
+    for baseline in Baseline:
+        found = replay_baseline(world(), written(tmp_path, text), 1, baseline, lambda share: None)
+        (one,), (other,) = found.rules, world_series.rules
+        assert one.offered.tolist() == other.offered.tolist() == [150, 150, *[0] * 38, 10]
+        assert one.limit.tolist() == [100.0] * 41
+        assert (found.name, found.seconds, one.figures.enforce) == ("access.log, seed 1", 41, baseline.value)
+    (central,) = replay_baseline(world(), written(tmp_path, text), 1, Baseline.CENTRAL, lambda share: None).rules
+    assert central.admitted.tolist() == [124, 100, *[0] * 38, 10]
+    assert (central.figures.crossing_share, central.figures.bound) == (1.0, 0)
 
 
 def test_a_world_of_several_rules_is_refused(tmp_path: Path) -> None:

@@ -39,6 +39,23 @@ def unlimited() -> Rules:
     return Rules(1, ((name, text.replace("{rate: 100/s}", "{unlimited: true}")),))
 
 
+PLANS = """version: 1
+domain: simulated
+edges_max: 2
+plans: {small: {some: {rate: 20/s, burst: 5}}, large: {some: {rate: 100/s}}}
+tenants: {contoso: large, fabrikam: small}
+unlisted_tenants: refuse
+rules:
+  - {name: search, match: {tenant: "*"}, key: [tenant], limit: {from_plan: some}, enforce: lease,
+     when_unavailable: [deny]}
+"""
+
+
+def on_plans(text: str = PLANS) -> Rules:
+    """The rules file in which `contoso` has 100/s with a burst of 25, `fabrikam` 20/s with 5, and nobody else any."""
+    return Rules(1, (("rules.yaml", text),))
+
+
 def ruled(epoch: int, other: Rules) -> Ruled:
     """Other rules from an epoch on, which began at as many seconds."""
     return Ruled(epoch * SECOND, epoch, 2, other.texts)
@@ -96,6 +113,5 @@ def figures(
     """What the rows come to."""
     found = of or rules()
     log = Log.of(rows)
-    limits = InForce(found, log.rows)
-    (of_rule,) = logs_of(log, found, limits, EDGES, seconds, BEGUN_NS).values()
-    return figures_of(of_rule, limits, warm_up, changes, found.edges_max)
+    (of_rule,) = logs_of(log, found, InForce(found, log.rows), EDGES, seconds, BEGUN_NS).values()
+    return figures_of(of_rule, warm_up, changes, found.edges_max)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.progress import Progress, TaskID
 
-from apportion.commands.simulate_call import COMPARED, Call, Ran, Replaying, Spread, World
+from apportion.commands.simulate_call import Call, Ran, Replaying, Spread, World
 from apportion.commands.simulate_runs import BAR, run_all
 from apportion.commands.simulation import result_table, sentences
 from apportion.commands.simulation_files import Written
@@ -21,9 +20,14 @@ from apportion.core.errors import InputError
 from apportion.process import ExitCode, told_plainly
 from apportion.simulations import library
 from apportion.simulations.baselines import Baseline, baseline_series
-from apportion.simulations.log_reader import LogReader
+from apportion.simulations.comparing import in_each_mode, judged_together
 from apportion.simulations.replay import replay as replay_log
+from apportion.simulations.replay import replay_baseline
 from apportion.simulations.scenario import Scenario
+
+OTHERS = (
+    f"What others do: {', '.join(f'`{each.value}`' for each in Baseline)}. They have no faults and no network here."
+)
 
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the runs, as .png or .svg.")]
 Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page: figures, bounds, pictures.")]
@@ -142,21 +146,13 @@ def _run_all(call: Call, runs: list[tuple[Scenario, int]], drawn: bool) -> Ran:
 
 def _compared(call: Call, chosen: list[Scenario], drawn: bool) -> Ran:
     """Each scenario under the four modes and the baselines."""
-    ran = _run_all(call, [(each, call.spread.seed) for scenario in chosen for each in _modes(scenario)], drawn)
+    seed = call.spread.seed
+    ran = _run_all(call, [(each, seed) for scenario in chosen for each in in_each_mode(scenario)], drawn)
+    ran.outcomes[:] = judged_together(ran.outcomes)
     for scenario in chosen:
-        ran.baselines.extend(baseline_series(scenario, call.spread.seed, each) for each in Baseline)
-    others = ", ".join(f"`{each.value}`" for each in Baseline)
-    ran.notes.append(f"What others do: {others}. They have no faults and no network here.")
+        ran.baselines.extend(baseline_series(scenario, seed, each) for each in Baseline)
+    ran.notes.append(OTHERS)
     return ran
-
-
-def _modes(scenario: Scenario) -> list[Scenario]:
-    """The scenario under the four modes, without expectations: they were of one."""
-    if scenario.one is None:
-        raise InputError(
-            f"--compare enforce needs a scenario that writes `limit` and `enforce`; {scenario.name} does not"
-        )
-    return [replace(scenario.under(scenario.one.under(mode.value)), expectations=()) for mode in COMPARED]
 
 
 def _run_log(call: Call, chosen: list[Scenario]) -> Ran:
@@ -166,14 +162,19 @@ def _run_log(call: Call, chosen: list[Scenario]) -> Ran:
     ran = Ran(call.spread.seed, [])
     console = console_for(call.as_json)
     with Progress(*BAR, console=console, transient=True, disable=not console.is_terminal) as bar:
-        for world in _modes(scenario) if call.compare else [scenario]:
+        for world in in_each_mode(scenario) if call.compare else [scenario]:
             assert world.one is not None
             task = bar.add_task(f"{call.log.path.name}, {world.one.enforce}", total=1.0)
-            reader = LogReader(call.log.path, call.log.location_from, call.log.key_from)
-            found = replay_log(world, reader, call.spread.seed, partial(_progress, bar, task))
+            found = replay_log(world, call.log.reader(), call.spread.seed, partial(_progress, bar, task))
             ran.outcomes.append(found.outcome)
             ran.replayed.append(found.series)
             ran.notes[:] = found.notes
+        for baseline in Baseline if call.compare else ():
+            task = bar.add_task(f"{call.log.path.name}, {baseline.value}", total=1.0)
+            told = partial(_progress, bar, task)
+            ran.baselines.append(replay_baseline(scenario, call.log.reader(), call.spread.seed, baseline, told))
+    if call.compare:
+        ran.notes.append(OTHERS)
     return ran
 
 

@@ -13,6 +13,8 @@ from apportion.core.quantities import parse_duration, parse_rate
 from apportion.core.rule import Enforce
 from apportion.simulations import library
 from apportion.simulations.baselines import Baseline
+from apportion.simulations.comparing import COMPARED
+from apportion.simulations.log_reader import LogReader
 from apportion.simulations.measures import RuleFigures
 from apportion.simulations.nodes import parsed
 from apportion.simulations.run import Outcome
@@ -25,9 +27,6 @@ SEEDS_MAX = 10_000
 
 JOBS_MAX = 256
 """Processes of one call."""
-
-COMPARED = (Enforce.EDGE_REGION, Enforce.REGION, Enforce.LEASE, Enforce.EDGE)
-"""The modes in the order of the comparison."""
 
 REPLAYED_IN = "uniform"
 """The scenario whose edges, network and allocators a log is replayed in when none is named."""
@@ -106,6 +105,10 @@ class Replaying:
                 raise InputError(f"{flag} says how a log is read: name one with --replay LOG")
         return None
 
+    def reader(self) -> LogReader:
+        """One reading of the log."""
+        return LogReader(self.path, self.location_from, self.key_from)
+
     def flags(self) -> Flags:
         """As they are written."""
         return (("--replay", self.path), ("--location-from", self.location_from), ("--key-from", self.key_from))
@@ -157,6 +160,8 @@ class Call:
         if self.compare not in (None, "enforce"):
             raise InputError(f"--compare compares `enforce`, got {self.compare!r}; write --compare enforce")
         self.spread.check()
+        if self.compare and (self.spread.seeds > 1 or self.spread.in_turn):
+            raise InputError("--compare runs one seed in all modes: give --seed, and no --seeds or --in-turn")
         if self.log is None:
             return
         if self.spread != Spread(self.spread.seed) or len(self.names) + len(self.paths) > 1:
@@ -180,7 +185,7 @@ class Call:
     def panels(self, chosen: list[Scenario]) -> int:
         """Runs and rules that are drawn."""
         rules = sum(len(parsed(each.rules).rules) for each in chosen)
-        runs = len(COMPARED) + (0 if self.log else len(Baseline)) if self.compare else self.spread.seeds
+        runs = len(COMPARED) + len(Baseline) if self.compare else self.spread.seeds
         return rules * runs
 
     def texts(self, chosen: list[Scenario]) -> dict[str, str]:
@@ -236,9 +241,7 @@ class Ran:
 
     def series(self) -> list[RunSeries]:
         """What is drawn, in the same order."""
-        if self.replayed:
-            return self.replayed
-        runs = [*map(series_of, self.outcomes), *self.baselines]
+        runs = [*(self.replayed or map(series_of, self.outcomes)), *self.baselines]
         order = list(dict.fromkeys(run.world for run in runs))
         return sorted(runs, key=lambda run: order.index(run.world))
 
