@@ -147,6 +147,8 @@ class Report:
     `demand_*`: offered cost that no other rule refused. `spent_*`: units spent by label `spent_epoch`, which may be
     earlier than `epoch` for what settled late; only slices, borrowed units and degraded answers, never what the
     store decided. `spent_degraded`: units of `spent` that no slice or loan covered (design 4.1); no rows: none of any.
+    `given_*`: units of chunks that the edge will not spend, by the period that they were lent of; its own right to them
+    is gone. They are taken back once, with the report.
     """
 
     number: int
@@ -163,6 +165,9 @@ class Report:
     over_threshold: Units = field(default_factory=no_units)  # of `demand`: refused at the edge, above a threshold
     most_refused: tuple[Counted[Quota], ...] = ()  # by any rule, wherever; those too that have no demand
     degraded_rules: tuple[tuple[str, str, int], ...] = ()  # domain, name, answers that were degraded in it
+    given_ids: Ids = field(default_factory=no_ids)
+    given: Units = field(default_factory=no_units)
+    given_period: tuple[str, ...] = ()
 
 
 @value
@@ -268,11 +273,17 @@ class GroupAnswer:
 
 @value
 class Lent:
-    """Units borrowed ahead, spendable only while the edge's epoch is `epoch`."""
+    """Units borrowed ahead, spendable only while the edge's epoch is `epoch`.
+
+    Of a period quota they are a chunk: spendable for `lasts_ns` from when the edge asked, under any label, and charged
+    to `period`, whose name is the region's word alone. 0 and "" for every other.
+    """
 
     quota: int
     epoch: int
     units: int
+    lasts_ns: int = 0
+    period: str = ""
 
 
 @value

@@ -30,6 +30,7 @@ from apportion.core.messages import (
 from apportion.core.request import Application
 from apportion.core.rule import RuleSet
 from apportion.edge import verdicts as say
+from apportion.edge.chunks import Leased
 from apportion.edge.crossing import RETRY_NS, deal, unanswered
 from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled, Shadowed
 from apportion.edge.fallback import Fallbacks
@@ -246,7 +247,7 @@ class Agent:
         if not self._attached or epoch is None:
             return commands
         commands += [Send(each) for each in self._returns.leaving(epoch, self._stream, now_ns)]
-        self._reports.close(epoch)
+        self._reports.close(epoch, self._returns.chunks(now_ns, leaving=True))
         commands += [Send(encode(pending, self._stream)) for pending in self._reports.to_send(now_ns)]
         self._attached = False
         return [*commands, Send(Leave())]
@@ -350,8 +351,11 @@ class Agent:
                 else:
                     commands.append(self._decided(ticket, group, after, left_ns, now_ns))
         for lent in message.lent:
-            if lent.quota in asked:
-                asked[lent.quota].lend(lent.epoch, lent.units)
+            lessee = asked.get(lent.quota)
+            if isinstance(lessee, Leased):
+                lessee.borrow(lent, flight.sent_ns)
+            elif lessee is not None:
+                lessee.lend(lent.epoch, lent.units)
         return commands
 
     def _decided(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from apportion.core.limit import EPOCH_NS, Finite, PeriodLimit
 from apportion.core.messages import MemberAnswer, Outcome
+from apportion.core.rule import Rule
 
 CLOCKS_APART = 5_000
 """Two clocks differ by one part in so many at most. What a refusal rules out ends as much earlier: who asks again then
@@ -21,14 +22,20 @@ way back is longer for one answer than for another.
 """
 
 
+LEASED_AGAIN_NS = 2 * EPOCH_NS
+"""Of a leased quota others' chunks may come back before it resets: who was refused asks again after this."""
+
+
 class Allowance:
     """`remaining` units by the last answer; `reset_at_ns` when all are there again, 0: not known. Costs of at least
     `hold_cost` cannot be admitted before `hold_until_ns`, and can for sure at `hold_told_ns`, if nobody else is there.
+    `again_ns`: how long a refusal holds at most, whatever callers are told.
     """
 
-    __slots__ = ("hold_cost", "hold_told_ns", "hold_until_ns", "remaining", "reset_at_ns")
+    __slots__ = ("again_ns", "hold_cost", "hold_told_ns", "hold_until_ns", "remaining", "reset_at_ns")
 
-    def __init__(self) -> None:
+    def __init__(self, again_ns: int | None = None) -> None:
+        self.again_ns = again_ns
         self.remaining = 0
         self.reset_at_ns = 0
         self.hold_cost = 0
@@ -48,7 +55,13 @@ class Allowance:
         if now_ns >= self.hold_until_ns or cost <= self.hold_cost:
             self.hold_cost = cost
             self.hold_until_ns = asked_ns + member.wait_ns - member.wait_ns // CLOCKS_APART
+            if self.again_ns is not None:
+                self.hold_until_ns = min(self.hold_until_ns, now_ns + self.again_ns)
             self.hold_told_ns = self.reset_at_ns if member.wait_ns == member.reset_ns else now_ns + member.wait_ns
+
+    def lend(self, units: int) -> None:
+        """Units of what remained were lent to this edge."""
+        self.remaining = max(0, self.remaining - units)
 
     def refusal_ns(self, cost: int, now_ns: int) -> int | None:
         """Nanoseconds to wait where the region cannot admit `cost` yet; None: it might, so ask."""
@@ -65,6 +78,8 @@ class Allowance:
         return self.remaining if now_ns < self.reset_at_ns else None
 
 
-def allowance_of(limit: Finite) -> Allowance | None:
+def allowance_of(rule: Rule, limit: Finite) -> Allowance | None:
     """What an edge knows of a quota of a period: nothing yet; None for a rate."""
-    return Allowance() if isinstance(limit, PeriodLimit) else None
+    if not isinstance(limit, PeriodLimit):
+        return None
+    return Allowance(LEASED_AGAIN_NS if rule.chunked else None)

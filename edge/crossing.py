@@ -81,7 +81,9 @@ class Crossings:
             members = []
             for part in first.crossing:
                 holding, cost = part.held, part.application.cost
-                waits[holding] = waits.get(holding, 0) + cost * count
+                # A chunk is charged when it is lent, and a peek charges nothing.
+                charged = 0 if first.peek and holding.rule.chunked else cost * count
+                waits[holding] = waits.get(holding, 0) + charged
                 members.append(Member(holding.id, cost))
             asked.append(Group(1 if first.peek else count, tuple(members), first.peek))
         return Acquire(self._numbers, declare(waits, stream), tuple(asked), _ahead(waits, left_ns, now_ns))
@@ -122,6 +124,6 @@ def unanswered(group: GroupAnswer) -> Outcome | None:
 
 
 def _ahead(waits: Mapping[Holding, int], left_ns: int, now_ns: int) -> tuple[tuple[int, int], ...]:
-    # What waits was offered in the last 50 ms too, and is asked for already.
-    wanted = [(each.id, each.ahead(left_ns, now_ns) - cost) for each, cost in waits.items() if each.rule.divided]
+    lent = [(each, cost) for each, cost in waits.items() if each.rule.divided or each.rule.chunked]
+    wanted = [(each.id, each.wants(cost, left_ns, now_ns)) for each, cost in lent]
     return tuple([each for each in wanted if each[1] > 0])

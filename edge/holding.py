@@ -78,7 +78,7 @@ class Holding:
         self.limit = limit
         self.quota = quota
         self.threshold = threshold_of(rule, limit)
-        self.allowance = allowance_of(limit)
+        self.allowance = allowance_of(rule, limit)
         self.probed_ns = 0
         self.used = self.looked_at = 0
         self.budget: Budget | None = None
@@ -103,7 +103,7 @@ class Holding:
         """Other rules are in force. What is held stays held; what the region said of the former limit is void."""
         self.rule, self.limit = rule, limit
         self.threshold = threshold_of(rule, limit, self.threshold)
-        self.allowance = allowance_of(limit)
+        self.allowance = allowance_of(rule, limit)
         self.backlog = None
         self.hold_cost = self.hold_until_ns = self.hold_told_ns = 0
 
@@ -204,6 +204,10 @@ class Holding:
                 self.borrowed += taken.units
         elif self.budget is not None:
             self.budget.put_back(taken.epoch, taken.units)
+
+    def told(self, epoch: int, now_ns: int) -> int:
+        """Units left as callers are told: those in hand."""
+        return self.in_hand(epoch, now_ns)
 
     def reset_ns(self, left_ns: int, now_ns: int) -> int:
         """Nanoseconds until what is held is whole again, where `left_ns` of the epoch are left; of a quota of a period,
@@ -360,6 +364,10 @@ class Holding:
         if now_ns - self._window_ns >= WINDOW_NS:
             self._slide(now_ns)
         self._window_now += cost
+
+    def wants(self, waiting: int, left_ns: int, now_ns: int) -> int:
+        """Units to borrow ahead beside `waiting` ones, which were offered in the last 50 ms too."""
+        return self.ahead(left_ns, now_ns) - waiting
 
     def ahead(self, left_ns: int, now_ns: int) -> int:
         """Units to borrow ahead: what the last 50 ms offered, at most what the rest of the epoch can use."""

@@ -13,6 +13,7 @@ from apportion.core.limit import Finite, Unlimited
 from apportion.core.messages import Quota, QuotaName, Slices
 from apportion.core.request import Application
 from apportion.core.rule import Rule
+from apportion.edge.chunks import Leased, Unspent
 from apportion.edge.holding import Holding
 from apportion.edge.ids import Ids
 
@@ -32,10 +33,13 @@ Key = tuple[str, str, tuple[str, ...] | bytes]
 
 
 class Holdings:
-    """Holdings by domain, rule name and key values, in the order in which they were looked at."""
+    """Holdings by domain, rule name and key values, in the order in which they were looked at. `unspent`: what of
+    chunks is to be given back.
+    """
 
     def __init__(self, clock: EpochClock) -> None:
         self._clock = clock
+        self.unspent = Unspent()
         self._by_key: OrderedDict[Key, Holding] = OrderedDict()
         self._ids = Ids()
         self._by_quota: dict[Quota, Holding] = {}  # of divided rules
@@ -58,11 +62,14 @@ class Holdings:
                 return None
             self._shadows += rule.shadow
             quota = Quota(rule.domain, rule.name, encode_key(application.key))
-            holding = self._by_key[key] = Holding(self._ids, rule, limit_of(rule), quota)
+            holding = self._by_key[key] = self._new(rule, quota)
             self._index(holding)
         elif holding.rule is not rule:
             self._shadows += rule.shadow - holding.rule.shadow
-            holding.change(rule, limit_of(rule))
+            if rule.chunked is holding.rule.chunked:
+                holding.change(rule, limit_of(rule))
+            else:  # nothing of the one is of use to the other; a chunk goes back when its time has passed
+                holding = self._by_key[key] = self._new(rule, holding.quota)
             self._index(holding)
         if holding.used != epoch:
             holding.used = holding.looked_at = epoch
@@ -70,6 +77,12 @@ class Holdings:
             if rule.planned and epoch in self._slices:
                 self._begin(holding, epoch)
         return holding
+
+    def _new(self, rule: Rule, quota: Quota) -> Holding:
+        limit = limit_of(rule)
+        if rule.chunked:
+            return Leased(self._ids, rule, limit, quota, self.unspent)
+        return Holding(self._ids, rule, limit, quota)
 
     def _index(self, holding: Holding) -> None:
         if holding.rule.divided:

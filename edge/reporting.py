@@ -56,7 +56,9 @@ AGAIN_MAX = 10
 
 @dataclass(slots=True)
 class Pending:
-    """A closed report. `sent_ns` None: not yet sent on the present stream."""
+    """A closed report. `given`: units of chunks that go back, by holding and period. `sent_ns` None: not yet sent on
+    the present stream.
+    """
 
     number: int
     epoch: int
@@ -67,12 +69,13 @@ class Pending:
     over_threshold: tuple[int, ...] = ()
     most_refused: tuple[Counted[Quota], ...] = ()
     degraded_rules: tuple[tuple[str, str, int], ...] = ()
+    given: tuple[tuple[Holding, str, int], ...] = ()
     sent_ns: int | None = None
 
     @property
     def rows(self) -> int:
         """How many rows it has."""
-        return len(self.demand) + len(self.spent)
+        return len(self.demand) + len(self.spent) + len(self.given)
 
 
 class Reports:
@@ -169,8 +172,10 @@ class Reports:
         self._spent = {(holding, label + shift): units for (holding, label), units in self._spent.items()}
         self._beyond = {(holding, label + shift): units for (holding, label), units in self._beyond.items()}
 
-    def close(self, epoch: int) -> None:
-        """Close the report of the open epoch, which is `epoch`; epochs passed over get no report."""
+    def close(self, epoch: int, given: Sequence[tuple[Holding, str, int]] = ()) -> None:
+        """Close the report of the open epoch, which is `epoch`; epochs passed over get no report. `given` goes back
+        with it.
+        """
         assert self._open is not None
         assert epoch >= self._open
         demand: dict[Holding, int] = {}
@@ -193,7 +198,8 @@ class Reports:
         rows = tuple(demand.items()), tuple(spent)
         counts = self._crossings, self._degraded
         degraded = tuple((*name, count) for name, count in self._degraded_rules.most_common(DEGRADED_RULES_MAX))
-        pending = Pending(self._numbers, epoch, *rows, *counts, above, _heaviest(self._refused), degraded)
+        heaviest = _heaviest(self._refused)
+        pending = Pending(self._numbers, epoch, *rows, *counts, above, heaviest, degraded, tuple(given))
         self._crossings = self._degraded = 0
         self._degraded_rules.clear()
         self._refused = SpaceSaving(HEAVY_COUNTERS)
@@ -245,7 +251,7 @@ class Reports:
 
 def encode(pending: Pending, stream: int) -> Report:
     """The report as it is sent on that stream, with the declarations that the stream still needs."""
-    named = [holding for holding, _ in pending.demand] + [holding for holding, _, _, _ in pending.spent]
+    named = [row[0] for rows in (pending.demand, pending.spent, pending.given) for row in rows]
     beyond = [units for _, _, _, units in pending.spent]
     demand_ids, demand = columns(pending.demand)
     return Report(
@@ -263,6 +269,8 @@ def encode(pending: Pending, stream: int) -> Report:
         np.array(pending.over_threshold, np.uint64),
         pending.most_refused,
         pending.degraded_rules,
+        *columns([(holding, units) for holding, _, units in pending.given]),
+        tuple([period for _, period, _ in pending.given]),
     )
 
 

@@ -149,7 +149,7 @@ class Requests:
         holding = self._holdings.find(application, epoch)
         if holding is None:
             return Part(application, None, say.refused(application, Reason.KEYS_FULL, say.UNAVAILABLE_RETRY_NS))
-        if rule.divided:
+        if rule.divided or rule.chunked:
             holding.offer(cost, now_ns)
             if holding.can_take(cost, epoch, now_ns):
                 return Part(application, holding)

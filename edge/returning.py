@@ -13,6 +13,7 @@ import numpy as np
 
 from apportion.core.limit import EPOCH_NS
 from apportion.core.messages import Return
+from apportion.edge.chunks import Leased
 from apportion.edge.holding import Holding
 from apportion.edge.holdings import Holdings
 from apportion.edge.reporting import columns
@@ -100,6 +101,10 @@ class Returns:
             returns += self._give_up(each, rows, now_ns)
         self._holdings.disown(now_ns)
         return returns
+
+    def chunks(self, now_ns: int, *, leaving: bool = False) -> list[tuple[Leased, str, int]]:
+        """What is left of chunks whose time has passed, or of all, for the next report: only there is it numbered."""
+        return self._holdings.unspent.take(now_ns, leaving=leaving)
 
     def _give_up(self, epoch: int, rows: Sequence[tuple[Holding, int]], now_ns: int) -> list[Return]:
         given, ready = [], []

@@ -56,5 +56,5 @@ class Routine:
         waits = any(ticket.epoch < epoch and not ticket.shadow for ticket in self._crossings.tickets())
         if waits and epoch - opened == 1 and now_ns - start_ns < LATEST_NS:
             return True
-        self._reports.close(epoch - 1)
+        self._reports.close(epoch - 1, self._returns.chunks(now_ns))
         return False

@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 
 class Taken(NamedTuple):
-    """Units taken from what the edge holds, to be spent under label `epoch`, or put back."""
+    """Units taken from what the edge holds, to be spent under label `epoch`, or put back; of a period quota, with the
+    `chunk` that they were of.
+    """
 
     epoch: int
     units: int
     borrowed: bool
+    chunk: object = None

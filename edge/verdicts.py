@@ -67,7 +67,7 @@ def from_slice(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
         application.cost,
         allowed=True,
         charged=taken is not None,
-        remaining=part.held.in_hand(epoch, now_ns),
+        remaining=part.held.told(epoch, now_ns),
         scope=EDGE,
         reset_after_ns=part.held.reset_ns(left_ns, now_ns),
         epoch=taken.epoch if taken else None,

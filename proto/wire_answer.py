@@ -21,6 +21,7 @@ from apportion.proto.wire_columns import (
     units_from_wire,
 )
 from apportion.proto.wire_limits import (
+    CHUNK_NS_MAX,
     COST_MAX,
     GROUP_REQUESTS_MAX,
     GROUPS_MAX,
@@ -30,7 +31,7 @@ from apportion.proto.wire_limits import (
     NUMBER_MAX,
     UNITS_MAX,
 )
-from apportion.proto.wire_values import check_present, tick_from_wire, tick_to_wire
+from apportion.proto.wire_values import check_present, periods_from_wire, tick_from_wire, tick_to_wire
 
 # The wire's numbers are one above ours: there 0 says that the sender forgot the outcome.
 _OUTCOME_SHIFT = 1
@@ -57,6 +58,8 @@ def answer_to_wire(answer: AcquireAnswer) -> region_pb2.AcquireAnswer:
         lent_epoch=pack_units([loan.epoch for loan in lent]),
         lent_units=pack_units([loan.units for loan in lent]),
         member_reset_ns=_pack_resets([member.reset_ns for member in members]),
+        lent_lasts_ns=pack_units([loan.lasts_ns for loan in lent] if _has_chunks(lent) else []),
+        lent_period=[loan.period for loan in lent] if _has_chunks(lent) else (),
     )
 
 
@@ -137,10 +140,16 @@ def _lent_from_wire(answer: region_pb2.AcquireAnswer) -> tuple[Lent, ...]:
     epochs = units_from_wire(answer.lent_epoch, "acquire_answer.lent_epoch")
     units = units_from_wire(answer.lent_units, "acquire_answer.lent_units", UNITS_MAX)
     check_rows(len(quotas), (("acquire_answer.lent_epoch", epochs), ("acquire_answer.lent_units", units)))
-    return tuple(
-        Lent(quota, epoch, lent)
-        for quota, epoch, lent in zip(quotas.tolist(), epochs.tolist(), units.tolist(), strict=True)
-    )
+    lasts_ns = units_from_wire(answer.lent_lasts_ns, "acquire_answer.lent_lasts_ns", CHUNK_NS_MAX)
+    periods = periods_from_wire(answer.lent_period, "acquire_answer.lent_period")
+    if not len(lasts_ns) and not periods:  # none of them is a chunk
+        return tuple(map(Lent, quotas.tolist(), epochs.tolist(), units.tolist()))
+    check_rows(len(quotas), (("acquire_answer.lent_lasts_ns", lasts_ns), ("acquire_answer.lent_period", periods)))
+    return tuple(map(Lent, quotas.tolist(), epochs.tolist(), units.tolist(), lasts_ns.tolist(), periods))
+
+
+def _has_chunks(lent: Sequence[Lent]) -> bool:
+    return any(loan.lasts_ns for loan in lent)
 
 
 def _pack_resets(resets: Sequence[int | None]) -> bytes:

@@ -59,6 +59,7 @@ from apportion.proto.wire_values import (
     heavy_to_wire,
     names_from_wire,
     names_to_wire,
+    periods_from_wire,
     refused_from_wire,
     refused_to_wire,
     rules_from_wire,
@@ -235,6 +236,9 @@ def _report_to_wire(report: Report) -> region_pb2.Report:
         over_threshold=units_to_wire(report.over_threshold),
         most_refused=heavy_to_wire(report.most_refused),
         degraded_rules=degraded_to_wire(report.degraded_rules),
+        given_ids=ids_to_wire(report.given_ids),
+        given=units_to_wire(report.given),
+        given_period=report.given_period,
     )
 
 
@@ -253,6 +257,10 @@ def _report_from_wire(report: region_pb2.Report) -> Report:
     over_threshold = units_from_wire(report.over_threshold, "report.over_threshold")
     if len(over_threshold):
         check_rows(len(demand_ids), (("report.over_threshold", over_threshold),))
+    given_ids = ids_from_wire(report.given_ids, "report.given_ids")
+    given = units_from_wire(report.given, "report.given")
+    given_period = periods_from_wire(report.given_period, "report.given_period")
+    check_rows(len(given_ids), (("report.given", given), ("report.given_period", given_period)))
     return Report(
         number=check_number(report.number, "report.number", NUMBER_MAX),
         epoch=epoch,
@@ -268,6 +276,9 @@ def _report_from_wire(report: region_pb2.Report) -> Report:
         over_threshold=over_threshold,
         most_refused=heavy_from_wire(report.most_refused, "report.most_refused"),
         degraded_rules=degraded_from_wire(report.degraded_rules, "report.degraded_rules"),
+        given_ids=given_ids,
+        given=given,
+        given_period=given_period,
     )
 
 

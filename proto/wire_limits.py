@@ -38,6 +38,12 @@ NO_BACKLOG = 2**64 - 1
 NO_RESET = 2**64 - 1
 """In `member_reset_ns`: the quota has no period."""
 
+PERIOD_BYTES_MAX = 64
+"""Bytes of a period's name, such as `2026-10-25T00:15Z/15min`."""
+
+CHUNK_NS_MAX = 10_000_000_000
+"""How long a chunk may be spent."""
+
 EPOCH_LEFT_NS_MAX = 1_000_000_000
 """An epoch lasts a second."""
 

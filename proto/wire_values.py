@@ -20,7 +20,9 @@ from apportion.proto.wire_limits import (
     NAME_BYTES_MAX,
     NAMES_MAX,
     NUMBER_MAX,
+    PERIOD_BYTES_MAX,
     REASON_BYTES_MAX,
+    ROWS_MAX,
     RULES_TEXTS_MAX,
     UNITS_MAX,
 )
@@ -58,6 +60,14 @@ def _name_from_wire(name: region_pb2.QuotaName, field: str) -> QuotaName:
     check_text(name.rule, f"{field}.rule", NAME_BYTES_MAX)
     _check_key(name.key, f"{field}.key")
     return QuotaName(name.id, Quota(name.domain, name.rule, name.key))
+
+
+def periods_from_wire(names: Sequence[str], field: str) -> tuple[str, ...]:
+    """Names of periods, which only a region gives; empty where there is none."""
+    check_count(len(names), field, ROWS_MAX)
+    for name in set(names):
+        check_text(name, field, PERIOD_BYTES_MAX)
+    return tuple(names)
 
 
 def heavy_to_wire(heavy: Sequence[Counted[Quota]]) -> Iterable[region_pb2.HeavyQuota]:

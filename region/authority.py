@@ -142,6 +142,7 @@ class Authority:
         forgotten = self.table.forget_idle(epoch)
         self.ledger.forget_quotas(forgotten)
         for identity in forgotten:
+            self.desk.chunks.forget(identity)
             for declared in self._declared():
                 declared.forget(identity)
         return commands
@@ -244,6 +245,7 @@ class Authority:
         gone = self.allocators.pop(session, None)
         if edge is None:
             return [] if gone is None else [Note("info", "allocator_detached", (("allocator", gone.hello.allocator),))]
+        self.desk.chunks.gone(edge.incarnation)
         news = self.memory.gone(edge, self.epoch, left)
         told = [Send(peer, news) for peer in self.allocators] if news else []
         return [Note("info", "edge_detached", (("edge", edge.hello.edge),)), *told, *self._governance(now_ns)]

@@ -14,7 +14,6 @@ from zlib import crc32
 from apportion.core.counter import Count, Counter, Ring
 from apportion.core.key import encode_period
 from apportion.core.limit import EPOCH_NS, PeriodAnchor, PeriodLimit
-from apportion.core.periods import period_name
 from apportion.region.store import ChargedPeriod, ClosedPeriod, GivenBack
 
 GRACE_MAX_NS = 60 * EPOCH_NS
@@ -199,9 +198,9 @@ class PeriodCounters:
             self.changed[need.key] = record
 
     def give_back(self, row: GivenBack) -> None:
-        """Take back units of the period that began at `row.start_ns`, if it is kept."""
-        record = self._table.get(given_back_key(row))
-        if record is not None and isinstance(record.counter, Count) and record.counter.start_ns == row.start_ns:
+        """Take back units of the row's period, if it is kept."""
+        record = self._table.get(encode_period(row.store_key, row.period))
+        if record is not None and isinstance(record.counter, Count):
             record.counter.give_back(row.units)
 
     def fresh(self, limit: PeriodLimit, now_ns: int, wall_ns: int) -> Counter:
@@ -300,14 +299,6 @@ class PeriodCounters:
         record = self._table.get(key)
         if record is not None and isinstance(record.counter, Count) and record.counter.start_ns == closed.start_ns:
             record.told = True
-
-
-def given_back_key(row: GivenBack) -> bytes:
-    """The key of the counter that the units were taken from."""
-    limit = row.limit
-    if limit.anchor is PeriodAnchor.CALENDAR:
-        return encode_period(row.store_key, period_name(row.start_ns // EPOCH_NS, limit.multiple, limit.unit))
-    return encode_period(row.store_key, _one_name(limit))
 
 
 def _one_name(limit: PeriodLimit) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from apportion.core.messages import Acquire, AcquireAnswer, Lent, Register, Tick
 from apportion.core.value import value
+from apportion.region.chunks import Chunks, Wanted
 from apportion.region.crossing import Instant, Routed, answer, reserve, store_charges
 from apportion.region.events import Consume, Consumed
 from apportion.region.lending import Lending
@@ -19,7 +20,8 @@ from apportion.region.store import Anchor, Charges, ChargesAnswer
 class Totals:
     """Counts of one rule since this replica started, as reported by edges: offered cost, units spent degraded and
     requests answered so, units refused above a threshold without asking; and crossings that asked for it.
-    `degraded_epoch` and `failed_epoch`: when an edge last answered degraded, and the store last failed; -1: never.
+    `lent` and `given_back`: units of chunks. `degraded_epoch` and `failed_epoch`: when an edge last answered degraded,
+    and the store last failed; -1: never.
     """
 
     offered: int = 0
@@ -27,18 +29,21 @@ class Totals:
     degraded: int = 0
     degraded_requests: int = 0
     refused_at_edge: int = 0
+    lent: int = 0
+    given_back: int = 0
     degraded_epoch: int = -1
     failed_epoch: int = -1
 
 
 @value
 class Crossing:
-    """A crossing taken in; `routed` in the order of its groups."""
+    """A crossing taken in; `routed` in the order of its groups. `lent` by pools, `wanted` of the store."""
 
     edge: EdgeSession
     number: int
     routed: tuple[Routed, ...]
     lent: tuple[Lent, ...]
+    wanted: tuple[Wanted, ...]
     at: Instant
 
 
@@ -47,6 +52,7 @@ class Desk:
 
     def __init__(self, lending: Lending, ledger: Ledger) -> None:
         self.totals: dict[tuple[str, str], Totals] = defaultdict(Totals)
+        self.chunks = Chunks()
         self._lending = lending
         self._ledger = ledger
         self._requests = 0
@@ -63,7 +69,10 @@ class Desk:
                 quota = edge.names.get(member.quota)
                 if quota is not None:
                     rules.add((quota.domain, quota.rule))
-                routes.append(self._lending.route(member, quota, register, at))
+                route = self._lending.route(member, quota, register, at)
+                if route.known is not None and route.known.rule.chunked:
+                    self.chunks.asked(route.known, edge.incarnation, at.now_ns)
+                routes.append(route)
             each = reserve(group, tuple(routes), at)
             wanted = store_charges(each)
             if wanted is not None:
@@ -72,9 +81,9 @@ class Desk:
             routed.append(each)
         for rule in rules:
             self.totals[rule].crossings += 1
-        lent = self._lend_ahead(edge, message, register, at) if message.ahead else ()
+        lent, chunks = self._lend_ahead(edge, message, register, at, charges) if message.ahead else ((), ())
         self._requests += 1
-        self._under_way[self._requests] = Crossing(edge, message.number, tuple(routed), lent, at)
+        self._under_way[self._requests] = Crossing(edge, message.number, tuple(routed), lent, chunks, at)
         anchor = Anchor(register.anchor_epoch, register.anchor_ns)
         return Consume(self._requests, tuple(charges), anchor)
 
@@ -96,13 +105,36 @@ class Desk:
                 if charged and route.pool is not None:
                     units = charged * route.member.cost
                     self._ledger.issue(crossing.at.epoch, crossing.edge.incarnation, route.known.id, units)
-        return crossing.edge, AcquireAnswer(crossing.number, tick, tuple(groups), crossing.lent)
+        lent = crossing.lent
+        if answers and crossing.wanted:
+            lent += self._lend_chunks(crossing, answers)
+        return crossing.edge, AcquireAnswer(crossing.number, tick, tuple(groups), lent)
 
-    def _lend_ahead(self, edge: EdgeSession, message: Acquire, register: Register, at: Instant) -> tuple[Lent, ...]:
+    def _lend_chunks(self, crossing: Crossing, answers: tuple[ChargesAnswer, ...]) -> tuple[Lent, ...]:
+        """The chunks that the store has charged."""
         lent = []
+        for each in crossing.wanted:
+            chunk = self.chunks.lend(each, answers[each.in_store], crossing.edge.incarnation, crossing.at.now_ns)
+            if chunk is not None:
+                self.totals[each.known.quota.domain, each.known.quota.rule].lent += chunk.units
+                lent.append(chunk)
+        return tuple(lent)
+
+    def _lend_ahead(
+        self, edge: EdgeSession, message: Acquire, register: Register, at: Instant, charges: list[Charges]
+    ) -> tuple[tuple[Lent, ...], tuple[Wanted, ...]]:
+        """What pools lend at once, and what the store is asked to lend: that is added to `charges`, after what waits,
+        which comes first.
+        """
+        lent, chunks = [], []
         for identity, wanted in message.ahead:
             quota = edge.names.get(identity)
             known = self._lending.table.find(quota, at.epoch) if quota is not None else None
+            if known is not None and known.rule.chunked:
+                if wanted:
+                    chunks.append(Wanted(identity, known, len(charges)))
+                    charges.append(self.chunks.charge(known, wanted, edge.incarnation, at.now_ns))
+                continue
             pool = self._lending.pool_of(known, register, at) if known is not None else None
             if known is None or pool is None:
                 continue
@@ -111,4 +143,4 @@ class Desk:
                 pool.take(units)
                 self._ledger.issue(at.epoch, edge.incarnation, known.id, units)
                 lent.append(Lent(identity, at.epoch, units))
-        return tuple(lent)
+        return tuple(lent), tuple(chunks)

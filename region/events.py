@@ -10,7 +10,7 @@ from apportion.core.allocator_messages import FromAllocator, ToAllocator
 from apportion.core.messages import FromEdge, Register, Rules, ToEdge
 from apportion.core.rule import RuleSet
 from apportion.core.value import value
-from apportion.region.store import Anchor, Charges, ChargesAnswer, RollupRow
+from apportion.region.store import Anchor, Charges, ChargesAnswer, GivenBack, RollupRow
 
 # --- events ---------------------------------------------------------------------------------------------------------
 
@@ -117,12 +117,13 @@ class SwapRegister:
 
 @value
 class RollUp:
-    """Add a report's rows to the rollup."""
+    """Add a report's rows to the rollup, and take back what it gives back."""
 
     request: int
     source: int
     number: int
     rows: tuple[RollupRow, ...]
+    given_back: tuple[GivenBack, ...] = ()
 
 
 @value

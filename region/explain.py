@@ -79,6 +79,8 @@ async def explain(region: Region, request: region_pb2.ExplainRequest) -> region_
     )
     pairs = list(zip(wanted, response.quotas, strict=False))
     for known, state in pairs:
+        _tell_chunks(authority, known, state, now_ns)
+    for known, state in pairs:
         describe(region, known, state, admitted.get(known.store_key, {}), offered.get(known.id, 0))
     if len(pairs) <= ASKED_MAX:
         await tell_used(region, pairs)
@@ -184,6 +186,14 @@ def _quota(
             last_report_epoch=edge.last_report,
         )
     return state
+
+
+def _tell_chunks(authority: Authority, known: KnownQuota, state: region_pb2.QuotaState, now_ns: int) -> None:
+    """What edges hold of a leased quota of a period; one that is killed holds its chunk until it would have ended."""
+    chunks = authority.desk.chunks.open(known.id, now_ns)
+    state.lent = sum(chunks.values())
+    for holder, edge in zip(state.holders, authority.edges.values(), strict=True):
+        holder.chunk = chunks.get(edge.incarnation, 0)
 
 
 def _epoch(authority: Authority, known: KnownQuota, epoch: int, admitted: int, overshoot: int) -> region_pb2.EpochState:

@@ -32,7 +32,6 @@ class MemoryStore:
         self._run_id = run_id if run_id is not None else uuid4().hex
         self._buckets = Buckets(buckets_max=buckets_max)
         self._reports = Reports()
-        self._returns = Reports()
         self._register = Register(run_id=self._run_id)
         self._rules_digest: str | None = None
         self._rules_version = 0
@@ -76,24 +75,20 @@ class MemoryStore:
         self._register = new
         return True
 
-    async def roll_up(self, source: int, number: int, rows: tuple[RollupRow, ...]) -> bool:
+    async def roll_up(
+        self, source: int, number: int, rows: tuple[RollupRow, ...], given_back: tuple[GivenBack, ...] = ()
+    ) -> bool:
         self._check_open()
         if not self._reports.add(source, number, self.now_ns()):
             return False
         self._buckets.decided.add(rows)
+        for row in given_back:
+            self._buckets.periods.give_back(row)
         return True
 
     async def rolled_up(self, first_epoch: int) -> tuple[RollupRow, ...]:
         self._check_open()
         return self._buckets.decided.rows(first_epoch)
-
-    async def give_back(self, source: int, number: int, rows: tuple[GivenBack, ...]) -> bool:
-        self._check_open()
-        if not self._returns.add(source, number, self.now_ns()):
-            return False
-        for row in rows:
-            self._buckets.periods.give_back(row)
-        return True
 
     def take_closed(self) -> tuple[ClosedPeriod, ...]:
         return self._buckets.periods.take_closed()

@@ -28,6 +28,8 @@ COUNTED = {
     "apportion_refused_at_edge_units": "Units that edges refused above a threshold, without asking.",
     "apportion_refused_with_room_units": "The most of these that there was still room for when their labels ended.",
     "apportion_rule_crossings": "Crossings that carried the rule.",
+    "apportion_lent_units": "Units that edges were lent in chunks of a period's allowance.",
+    "apportion_given_back_units": "Units of these that edges gave back.",
 }
 """Counters of each rule since this replica started."""
 
@@ -80,7 +82,8 @@ def _rule_metrics(region: Region) -> Iterator[Metric]:
 def _counted(totals: Totals, summed: RuleSum) -> tuple[int, ...]:
     """The values of one rule, in the order of COUNTED."""
     at_edges = totals.degraded, totals.degraded_requests, totals.refused_at_edge
-    return totals.offered, summed.admitted_ever, *at_edges, summed.refused_with_room, totals.crossings
+    chunks = totals.lent, totals.given_back
+    return totals.offered, summed.admitted_ever, *at_edges, summed.refused_with_room, totals.crossings, *chunks
 
 
 def _edge_metrics(region: Region) -> Iterator[Metric]:

@@ -222,7 +222,7 @@ class Region:
 
     async def _roll_up(self, command: RollUp) -> None:
         try:
-            new = await self.store.roll_up(command.source, command.number, command.rows)
+            new = await self.store.roll_up(command.source, command.number, command.rows, command.given_back)
         except StoreError as error:
             self._failed("roll_up", error)
             self.feed(RolledUp(command.request, done=False))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from apportion.region.events import Command, Note, RolledUp, RollUp, Send
 from apportion.region.plans import EPOCHS_KEPT
 from apportion.region.remembering import spending
 from apportion.region.sessions import EdgeSession, refuse
-from apportion.region.store import RollupRow
+from apportion.region.store import GivenBack, RollupRow
 from apportion.region.thresholds import for_leader, rights
 
 if TYPE_CHECKING:
@@ -33,14 +34,18 @@ one whose clock went back while it was away finds them ahead of it by no more.
 @value
 class RollingUp:
     """A report on its way into the store: whose, its number and epoch, and by rule the units that were spent degraded
-    and the requests that were answered so.
+    and the requests that were answered so. `settled` and `given_back`: units of chunks by the quota's id, spent or
+    given back, and those of them that were given back by rule.
     """
 
     session: int
+    incarnation: int
     number: int
     epoch: int
     units: Mapping[tuple[str, str], int]
     requests: Mapping[tuple[str, str], int]
+    settled: Mapping[int, int]
+    given_back: Mapping[tuple[str, str], int]
 
 
 def take_report(authority: Authority, edge: EdgeSession, message: Report) -> list[Command]:
@@ -49,6 +54,7 @@ def take_report(authority: Authority, edge: EdgeSession, message: Report) -> lis
     commands: list[Command] = []
     rows = []
     beyond: Counter[tuple[str, str]] = Counter()
+    settled: Counter[int] = Counter()
     forgotten = max(authority.epoch - EPOCHS_KEPT, authority.lending.kept_through)
     for identity, label, units, degraded in spending(message):
         quota = edge.names.get(identity)
@@ -64,20 +70,47 @@ def take_report(authority: Authority, edge: EdgeSession, message: Report) -> lis
         rows.append(RollupRow(known.store_key, label, units))
         if degraded:
             beyond[quota.domain, quota.rule] += degraded
+        if known.rule.chunked:  # what an edge may spend of it was charged when it was lent, under no label
+            settled[known.id] += units - degraded
+            continue
         issued = rights(known.rule, authority.ledger.issued_to(label, edge.incarnation, known.id))
         if units - degraded > issued and label > forgotten:
             fields = (("edge", edge.hello.edge), ("rule", known.quota.rule), ("epoch", label))
             commands.append(Note("error", "report_above_issued", (*fields, ("units", units), ("issued", issued))))
+    back, taken = _given_back(authority, edge, message, settled)
     authority.requests += 1
     answers = {(domain, rule): requests for domain, rule, requests in message.degraded_rules}
-    authority.rollups[authority.requests] = RollingUp(edge.session, message.number, message.epoch, beyond, answers)
-    commands.append(RollUp(authority.requests, edge.incarnation, message.number, tuple(rows)))
+    authority.rollups[authority.requests] = RollingUp(
+        edge.session, edge.incarnation, message.number, message.epoch, beyond, answers, settled, taken
+    )
+    commands.append(RollUp(authority.requests, edge.incarnation, message.number, tuple(rows), back))
     if message.epoch <= authority.epoch + AHEAD_MAX:  # else of a store that is gone, and would be kept for ever
         authority.ledger.report(message.epoch, edge.incarnation)
         authority.memory.reported(edge, message.epoch)
     if message.epoch > edge.last_report:
         commands += _demand(authority, edge, message)
     return commands
+
+
+def _given_back(
+    authority: Authority, edge: EdgeSession, message: Report, settled: Counter[int]
+) -> tuple[tuple[GivenBack, ...], Counter[tuple[str, str]]]:
+    """What a report gives back of chunks, for the store, and its sum by rule; counted in `settled` too. Of a quota that
+    is not known here any more it stays charged: nobody counts that any longer.
+    """
+    rows = []
+    taken: Counter[tuple[str, str]] = Counter()
+    for identity, units, period in zip(
+        message.given_ids.tolist(), message.given.tolist(), message.given_period, strict=True
+    ):
+        quota = edge.names.get(identity)
+        known = authority.table.recall(quota, authority.epoch) if quota is not None else None
+        if known is None or not units:
+            continue
+        rows.append(GivenBack(known.store_key, period, units))
+        settled[known.id] += units
+        taken[known.quota.domain, known.quota.rule] += units
+    return tuple(rows), taken
 
 
 def _demand(authority: Authority, edge: EdgeSession, message: Report) -> list[Command]:
@@ -114,7 +147,13 @@ def rolled_up(authority: Authority, event: RolledUp) -> list[Command]:
     report = authority.rollups.pop(event.request)
     if not event.done:
         return []  # the edge sends it again
-    for name in report.units.keys() | report.requests.keys() if event.new else ():
+    if not event.new:
+        report = replace(report, units={}, requests={}, settled={}, given_back={})
+    for identity, units in report.settled.items():
+        authority.desk.chunks.settle(identity, report.incarnation, units)
+    for name, units in report.given_back.items():
+        authority.desk.totals[name].given_back += units
+    for name in report.units.keys() | report.requests.keys():
         if name in authority.versions.effective.rules:  # and no name that a peer made up
             totals = authority.desk.totals[name]
             totals.degraded += report.units.get(name, 0)

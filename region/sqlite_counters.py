@@ -8,10 +8,12 @@ from collections import deque
 from collections.abc import Sequence
 
 from apportion.core.counter import PARTS, Count, Counter, Ring
+from apportion.core.key import encode_period
 from apportion.core.limit import PeriodAnchor, PeriodLimit
-from apportion.region.counters import GRACE_MAX_NS, StoredCounter, given_back_key
-from apportion.region.sqlite_rows import insert, note_number, select_keys, stretch_end
-from apportion.region.store import ClosedPeriod, GivenBack
+from apportion.region import sqlite_rows
+from apportion.region.counters import GRACE_MAX_NS, StoredCounter
+from apportion.region.sqlite_rows import INTEGER_MAX, insert, select_keys, stretch_end
+from apportion.region.store import ClosedPeriod, GivenBack, RollupRow
 
 CounterRow = tuple[bytes, int, str, int, int, int, str | None, int | None, int | None]
 """key, bytes of it that are the quota's store key, anchor, start in ns (of a rolling one: of its newest part), when
@@ -122,11 +124,21 @@ def are_audited(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM counter WHERE allowance IS NOT NULL)").fetchone()[0])
 
 
-def give_back(connection: sqlite3.Connection, source: int, number: int, rows: Sequence[GivenBack], now_ns: int) -> bool:
-    """Take back units unless that return was taken before. A damaged row, which counts as used up, stays it."""
-    if not note_number(connection, f"returns of {source}", number, now_ns):
+def add_report(
+    connection: sqlite3.Connection,
+    source: int,
+    number: int,
+    rows: Sequence[RollupRow],
+    given_back: Sequence[GivenBack],
+    now_ns: int,
+) -> bool:
+    """Add a report's rows and take back what it gives back, unless it was added before. A damaged counter, which counts
+    as used up, stays it.
+    """
+    if not sqlite_rows.add_report(connection, source, number, rows, now_ns):
         return False
-    statement = """UPDATE counter SET used = max(0, used - ?) WHERE key = ? AND start_ns = ? AND parts IS NULL
+    statement = """UPDATE counter SET used = max(0, used - ?) WHERE key = ? AND parts IS NULL
         AND typeof(used) = 'integer'"""
-    connection.executemany(statement, [(row.units, given_back_key(row), row.start_ns) for row in rows])
+    values = [(min(row.units, INTEGER_MAX), encode_period(row.store_key, row.period)) for row in given_back]
+    connection.executemany(statement, values)
     return True

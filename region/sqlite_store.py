@@ -166,18 +166,17 @@ class SqliteStore:
 
         return bool(await self._ask(work=partial(sqlite_rows.swap_register, old=old, new=new), then=then))
 
-    async def roll_up(self, source: int, number: int, rows: tuple[RollupRow, ...]) -> bool:
+    async def roll_up(
+        self, source: int, number: int, rows: tuple[RollupRow, ...], given_back: tuple[GivenBack, ...] = ()
+    ) -> bool:
         assert all(0 <= row.epoch <= INTEGER_MAX and row.units >= 0 for row in rows)
-        now_ns = self.now_ns()
-        work = partial(sqlite_rows.add_report, source=source, number=number, rows=rows, now_ns=now_ns)
-        return bool(await self._ask(work=work))
 
-    async def give_back(self, source: int, number: int, rows: tuple[GivenBack, ...]) -> bool:
         def then(new: bool) -> None:
-            for row in rows if new else ():
+            for row in given_back if new else ():
                 self._buckets.periods.give_back(row)
 
-        work = partial(sqlite_counters.give_back, source=source, number=number, rows=rows, now_ns=self.now_ns())
+        report = partial(sqlite_counters.add_report, source=source, number=number, rows=rows, given_back=given_back)
+        work = partial(report, now_ns=self.now_ns())
         return bool(await self._ask(work=work, then=then))
 
     def take_closed(self) -> tuple[ClosedPeriod, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from apportion.core.limit import Finite, PeriodLimit
+from apportion.core.limit import Finite
 from apportion.core.messages import Register
 from apportion.core.value import value
 
@@ -97,11 +97,12 @@ class ChargesAnswer:
 
 @value
 class GivenBack:
-    """Units lent of the period of a quota that began at `start_ns`, and not used."""
+    """Units lent of one calendar period of a quota, by its name (`core.periods`), and not used. The name says which
+    counter they are of, whatever rules are in force by now.
+    """
 
     store_key: bytes
-    limit: PeriodLimit
-    start_ns: int
+    period: str
     units: int
 
 
@@ -183,18 +184,15 @@ class Store(Protocol):
         caller.
         """
 
-    async def roll_up(self, source: int, number: int, rows: tuple[RollupRow, ...]) -> bool:
-        """Add `rows` unless report `number` of incarnation `source` was added before; durable when it returns. False
-        = was.
+    async def roll_up(
+        self, source: int, number: int, rows: tuple[RollupRow, ...], given_back: tuple[GivenBack, ...] = ()
+    ) -> bool:
+        """Add `rows` and take back units lent, both unless report `number` of incarnation `source` was added before;
+        durable when it returns. False = was. Of a period that is not kept any more nothing is taken back.
         """
 
     async def rolled_up(self, first_epoch: int) -> tuple[RollupRow, ...]:
         """Rows of labels >= `first_epoch`, one per quota and label; complete but for what no edge has reported."""
-
-    async def give_back(self, source: int, number: int, rows: tuple[GivenBack, ...]) -> bool:
-        """Take back units lent, unless return `number` of incarnation `source` was taken before; durable when it
-        returns. False = was. A row of a period that is not kept any more changes nothing.
-        """
 
     def take_closed(self) -> tuple[ClosedPeriod, ...]:
         """Periods that were closed since the last call, each told once, soon after its end; never waits."""

@@ -5,11 +5,13 @@ Decides with the product's own `Buckets`; nothing here decides anything itself.
 
 from __future__ import annotations
 
-from copy import copy
+from copy import copy, deepcopy
 
+from apportion.core.key import encode_period
 from apportion.core.limit import EPOCH_NS
 from apportion.core.messages import Register
 from apportion.region.buckets import Buckets, StoredBucket
+from apportion.region.counters import StoredCounter
 from apportion.region.events import Consume, RollUp, SwapRegister
 from apportion.region.register import created
 from apportion.region.reports import Reports
@@ -27,6 +29,7 @@ class Disk:
         self.rollup = Rollup()
         self.reports = Reports()
         self.buckets: dict[bytes, StoredBucket] = {}
+        self.periods: dict[bytes, StoredCounter] = {}
 
 
 class DiskStore:
@@ -41,6 +44,8 @@ class DiskStore:
             self._buckets.empty_since_ns = now_ns
         for key, bucket in disk.buckets.items():
             self._buckets.put(key, copy(bucket))
+        for key, record in disk.periods.items():
+            self._buckets.periods.put(key, _kept(record))
 
     @property
     def register(self) -> Register:
@@ -53,6 +58,8 @@ class DiskStore:
         answers = self._buckets.decide(command.groups, command.anchor, now_ns)
         for key, bucket in self._buckets.take_changed().items():
             self.disk.buckets[key] = copy(bucket)
+        for key, record in self._buckets.periods.take_changed().items():
+            self.disk.periods[key] = _kept(record)
         self._buckets.written()
         self.disk.rollup.add(self._buckets.decided.take())
         self.disk.rollup.add(self._buckets.decided_durable.take())
@@ -66,8 +73,18 @@ class DiskStore:
         return True
 
     def roll_up(self, command: RollUp, now_ns: int) -> bool:
-        """Add a report's rows once."""
+        """Add a report's rows, and take back what it gives back, once."""
         if not self.disk.reports.add(command.source, command.number, now_ns):
             return False
         self.disk.rollup.add(command.rows)
+        for row in command.given_back:
+            self._buckets.periods.give_back(row)
+            key = encode_period(row.store_key, row.period)
+            record = self._buckets.periods.get(key)
+            if record is not None:
+                self.disk.periods[key] = _kept(record)
         return True
+
+
+def _kept(record: StoredCounter) -> StoredCounter:
+    return StoredCounter(record.store_key, record.limit, deepcopy(record.counter), record.expires_ns)

@@ -577,6 +577,9 @@ class Report(_message.Message):
     OVER_THRESHOLD_FIELD_NUMBER: _builtins.int
     MOST_REFUSED_FIELD_NUMBER: _builtins.int
     DEGRADED_RULES_FIELD_NUMBER: _builtins.int
+    GIVEN_IDS_FIELD_NUMBER: _builtins.int
+    GIVEN_FIELD_NUMBER: _builtins.int
+    GIVEN_PERIOD_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number of the report; a repetition has the same one."""
     epoch: _builtins.int
@@ -607,6 +610,10 @@ class Report(_message.Message):
     """Column u64, beside `demand_ids`: units of `demand` that the edge refused above the threshold of an `edge+region`
     rule, without asking the region. No rows at all = none of any.
     """
+    given_ids: _builtins.bytes
+    """Column u32, a row for each quota and period of which a chunk is given back: the quota's id. No rows = none is."""
+    given: _builtins.bytes
+    """Column u64, beside `given_ids`: units that the edge will not spend."""
     @_builtins.property
     def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotaName]:
         """Names that are declared with this message; none = every id is known already."""
@@ -620,6 +627,10 @@ class Report(_message.Message):
     @_builtins.property
     def degraded_rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___DegradedRule]:
         """Rules that were answered without the authority that should have decided, at most 1,024; none = no rule was."""
+
+    @_builtins.property
+    def given_period(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Beside `given_ids`: the period, as `lent_period` named it when the chunk was lent."""
 
     def __init__(
         self,
@@ -638,10 +649,13 @@ class Report(_message.Message):
         over_threshold: _builtins.bytes = ...,
         most_refused: _abc.Iterable[Global___HeavyQuota] | None = ...,
         degraded_rules: _abc.Iterable[Global___DegradedRule] | None = ...,
+        given_ids: _builtins.bytes = ...,
+        given: _builtins.bytes = ...,
+        given_period: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crossings", b"crossings", "degraded", b"degraded", "degraded_rules", b"degraded_rules", "demand", b"demand", "demand_ids", b"demand_ids", "epoch", b"epoch", "most_refused", b"most_refused", "names", b"names", "number", b"number", "over_threshold", b"over_threshold", "spent", b"spent", "spent_degraded", b"spent_degraded", "spent_epoch", b"spent_epoch", "spent_ids", b"spent_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crossings", b"crossings", "degraded", b"degraded", "degraded_rules", b"degraded_rules", "demand", b"demand", "demand_ids", b"demand_ids", "epoch", b"epoch", "given", b"given", "given_ids", b"given_ids", "given_period", b"given_period", "most_refused", b"most_refused", "names", b"names", "number", b"number", "over_threshold", b"over_threshold", "spent", b"spent", "spent_degraded", b"spent_degraded", "spent_epoch", b"spent_epoch", "spent_ids", b"spent_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -966,6 +980,8 @@ class AcquireAnswer(_message.Message):
     LENT_EPOCH_FIELD_NUMBER: _builtins.int
     LENT_UNITS_FIELD_NUMBER: _builtins.int
     MEMBER_RESET_NS_FIELD_NUMBER: _builtins.int
+    LENT_LASTS_NS_FIELD_NUMBER: _builtins.int
+    LENT_PERIOD_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number of the Acquire."""
     group_admitted: _builtins.bytes
@@ -997,7 +1013,7 @@ class AcquireAnswer(_message.Message):
     nothing was lent.
     """
     lent_epoch: _builtins.bytes
-    """Column u64, a row for each loan: the only epoch in which the edge may spend it."""
+    """Column u64, a row for each loan: the only epoch in which the edge may spend it; of a period quota without meaning."""
     lent_units: _builtins.bytes
     """Column u64, a row for each loan: units."""
     member_reset_ns: _builtins.bytes
@@ -1005,9 +1021,19 @@ class AcquireAnswer(_message.Message):
     none, it has no period. No rows at all = none of any. It is the only thing that says which period was charged:
     nobody but the region names one.
     """
+    lent_lasts_ns: _builtins.bytes
+    """Column u64, a row for each loan: how long it may be spent, nanoseconds counted from when the edge asked, at most
+    10 s, where it is a chunk of a period quota; 0 = it is none. No rows at all = none of any.
+    """
     @_builtins.property
     def tick(self) -> Global___Tick:
         """The epoch now; always present."""
+
+    @_builtins.property
+    def lent_period(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """A row for each loan: the period that the chunk is charged to, for giving back what is not spent of it, at most 64
+        bytes of UTF-8; empty = it is none. No rows at all = none of any.
+        """
 
     def __init__(
         self,
@@ -1026,10 +1052,12 @@ class AcquireAnswer(_message.Message):
         lent_epoch: _builtins.bytes = ...,
         lent_units: _builtins.bytes = ...,
         member_reset_ns: _builtins.bytes = ...,
+        lent_lasts_ns: _builtins.bytes = ...,
+        lent_period: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["tick", b"tick"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_admitted", b"group_admitted", "group_member_count", b"group_member_count", "lent_epoch", b"lent_epoch", "lent_quota", b"lent_quota", "lent_units", b"lent_units", "member_backlog", b"member_backlog", "member_epoch", b"member_epoch", "member_outcome", b"member_outcome", "member_remaining", b"member_remaining", "member_reset_ns", b"member_reset_ns", "member_store", b"member_store", "member_wait_ns", b"member_wait_ns", "number", b"number", "tick", b"tick"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_admitted", b"group_admitted", "group_member_count", b"group_member_count", "lent_epoch", b"lent_epoch", "lent_lasts_ns", b"lent_lasts_ns", "lent_period", b"lent_period", "lent_quota", b"lent_quota", "lent_units", b"lent_units", "member_backlog", b"member_backlog", "member_epoch", b"member_epoch", "member_outcome", b"member_outcome", "member_remaining", b"member_remaining", "member_reset_ns", b"member_reset_ns", "member_store", b"member_store", "member_wait_ns", b"member_wait_ns", "number", b"number", "tick", b"tick"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1749,6 +1777,7 @@ class QuotaState(_message.Message):
     STATE_REASON_FIELD_NUMBER: _builtins.int
     LOSSES_FIELD_NUMBER: _builtins.int
     PERIOD_FIELD_NUMBER: _builtins.int
+    LENT_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
     """Domain of the rule."""
     rule: _builtins.str
@@ -1807,6 +1836,10 @@ class QuotaState(_message.Message):
     """
     state_reason: _builtins.str
     """Why `state` is degraded or advisory, for a person; empty = it is neither."""
+    lent: _builtins.int
+    """Of `used`: units of chunks that edges may still spend, or have spent and not told, as far as this replica lent
+    them; 0 = none, or the quota is not leased in chunks.
+    """
     @_builtins.property
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___EpochState]:
         """The epochs asked for, ascending, the present one last; an epoch that is not known is left out."""
@@ -1866,10 +1899,11 @@ class QuotaState(_message.Message):
         state_reason: _builtins.str = ...,
         losses: _abc.Iterable[_builtins.str] | None = ...,
         period: Global___PeriodState | None = ...,
+        lent: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "period", b"period", "resets_after_ns", b"resets_after_ns", "used", b"used"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "bound_reason", b"bound_reason", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_dimensions", b"key_dimensions", "key_text", b"key_text", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "losses", b"losses", "lowered_by", b"lowered_by", "offered", b"offered", "period", b"period", "quota_units", b"quota_units", "refused", b"refused", "refused_at_edges", b"refused_at_edges", "refused_with_room", b"refused_with_room", "reset_reason", b"reset_reason", "resets_after_ns", b"resets_after_ns", "rule", b"rule", "rules_version", b"rules_version", "state", b"state", "state_reason", b"state_reason", "used", b"used", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota", "_bound", b"_bound", "_resets_after_ns", b"_resets_after_ns", "_used", b"_used", "above_quota", b"above_quota", "bound", b"bound", "bound_reason", b"bound_reason", "burst", b"burst", "divided", b"divided", "domain", b"domain", "enforce", b"enforce", "epochs", b"epochs", "holders", b"holders", "key", b"key", "key_dimensions", b"key_dimensions", "key_text", b"key_text", "lent", b"lent", "limit_period_ns", b"limit_period_ns", "limit_units", b"limit_units", "losses", b"losses", "lowered_by", b"lowered_by", "offered", b"offered", "period", b"period", "quota_units", b"quota_units", "refused", b"refused", "refused_at_edges", b"refused_at_edges", "refused_with_room", b"refused_with_room", "reset_reason", b"reset_reason", "resets_after_ns", b"resets_after_ns", "rule", b"rule", "rules_version", b"rules_version", "state", b"state", "state_reason", b"state_reason", "used", b"used", "worst_overshoot", b"worst_overshoot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__above_quota: _TypeAlias = _typing.Literal["above_quota"]  # noqa: Y015
     _WhichOneofArgType__above_quota: _TypeAlias = _typing.Literal["_above_quota", b"_above_quota"]  # noqa: Y015
@@ -1994,6 +2028,7 @@ class HolderState(_message.Message):
     SLICE_FIELD_NUMBER: _builtins.int
     DEMAND_FIELD_NUMBER: _builtins.int
     LAST_REPORT_EPOCH_FIELD_NUMBER: _builtins.int
+    CHUNK_FIELD_NUMBER: _builtins.int
     edge: _builtins.str
     """The edge's `--id`."""
     location: _builtins.str
@@ -2004,6 +2039,8 @@ class HolderState(_message.Message):
     """Offered cost of its latest report, units; absent = it has not reported, which is not zero."""
     last_report_epoch: _builtins.int
     """Epoch of its latest report; absent = it has not reported."""
+    chunk: _builtins.int
+    """Units of the quota's `lent` that this edge has."""
     def __init__(
         self,
         *,
@@ -2012,10 +2049,11 @@ class HolderState(_message.Message):
         slice: _builtins.int = ...,
         demand: _builtins.int | None = ...,
         last_report_epoch: _builtins.int | None = ...,
+        chunk: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_demand", b"_demand", "_last_report_epoch", b"_last_report_epoch", "demand", b"demand", "last_report_epoch", b"last_report_epoch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_demand", b"_demand", "_last_report_epoch", b"_last_report_epoch", "demand", b"demand", "edge", b"edge", "last_report_epoch", b"last_report_epoch", "location", b"location", "slice", b"slice"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_demand", b"_demand", "_last_report_epoch", b"_last_report_epoch", "chunk", b"chunk", "demand", b"demand", "edge", b"edge", "last_report_epoch", b"last_report_epoch", "location", b"location", "slice", b"slice"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__demand: _TypeAlias = _typing.Literal["demand"]  # noqa: Y015
     _WhichOneofArgType__demand: _TypeAlias = _typing.Literal["_demand", b"_demand"]  # noqa: Y015

@@ -29,6 +29,8 @@ from tests.contract.worlds import (
 pytestmark = pytest.mark.asyncio
 
 CALENDAR = quota(10, PeriodAnchor.CALENDAR)
+NAME, BEFORE, HOUR_NAME = "2027-01-15T08Z/min", "2027-01-15T07:59Z/min", "2027-01-15T08Z/hour"
+"""The period of CALENDAR at WALL, the one before it, and one that begins with it."""
 FIRST_USE = quota(10, PeriodAnchor.FIRST_USE)
 ROLLING = quota(10, PeriodAnchor.ROLLING)
 
@@ -241,20 +243,20 @@ class TestLending:
 
     async def test_what_is_given_back_is_taken_once(self, world: World) -> None:
         """By source and number, of the period that it was lent of, and never below nothing; also after a restart."""
-        row = GivenBack(b"k", CALENDAR, WALL, 3)
+        row = GivenBack(b"k", NAME, 3)
         async with world.store() as store:
             await ask(store, one(b"k", CALENDAR, 8))
-            assert [await store.give_back(7, 1, (row,)) for _ in range(2)] == [True, False]
-            assert await store.roll_up(7, 1, ()) is True
+            assert [await store.roll_up(7, 1, (), (row,)) for _ in range(2)] == [True, False]
+            assert await store.roll_up(8, 1, ()) is True
             assert await admitted(store, one(b"k", CALENDAR, count=9)) == [5]
-            others = GivenBack(b"k", CALENDAR, WALL - MINUTE, 3), GivenBack(b"l", CALENDAR, WALL, 3)
-            assert await store.give_back(7, 2, others) is True
+            others = tuple(GivenBack(*each, 3) for each in ((b"k", BEFORE), (b"k", HOUR_NAME), (b"l", NAME)))
+            assert await store.roll_up(7, 2, (), others) is True
             assert await admitted(store, one(b"k", CALENDAR)) == [0]
-            assert await store.give_back(8, 1, (GivenBack(b"k", CALENDAR, WALL, 99),)) is True
+            assert await store.roll_up(8, 2, (), (GivenBack(b"k", NAME, 99),)) is True
             assert period(await ask(store, one(b"k", CALENDAR, peek=True))).used == 0
         if world.kind == "sqlite":
             async with world.store() as store:
-                assert await store.give_back(7, 1, (row,)) is False
+                assert await store.roll_up(7, 1, (), (row,)) is False
                 assert await admitted(store, one(b"k", CALENDAR, count=11)) == [10]
 
 

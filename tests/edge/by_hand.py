@@ -47,6 +47,8 @@ rules:
   - {name: small, match: {s: "*"}, key: [s], limit: {rate: 5/s}, enforce: lease, when_unavailable: [deny]}
   - {name: daily, match: {d: "*"}, key: [d], limit: {quota: 10/day, anchor: calendar}, enforce: region,
      when_unavailable: [deny]}
+  - {name: leased, match: {c: "*"}, key: [c], limit: {quota: 1000/day, anchor: calendar}, enforce: lease,
+     when_unavailable: [deny]}
   - {name: zero, match: {z: "*"}, key: [z], limit: {rate: 0/s}, enforce: region, when_unavailable: [deny]}
 """
 RULES = Rules(1, (("rules.yaml", TEXT),))

@@ -22,6 +22,8 @@ names_not_empty = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, 
 keys = st.lists(st.text(max_size=70), max_size=3).map(encode_key)
 quotas = st.builds(m.Quota, words, words, keys)
 quota_names = st.lists(st.builds(m.QuotaName, ids, quotas), max_size=3, unique_by=lambda name: name.id).map(tuple)
+periods = st.text(st.characters(exclude_categories=["Cs"]), max_size=16)
+chunks = st.builds(m.Lent, ids, u53, u53, st.integers(1, 10**10), periods)
 ticks = st.builds(m.Tick, u53, st.integers(0, 10**9))
 rules = st.builds(m.Rules, u53, st.lists(st.tuples(words, words), max_size=3).map(tuple))
 refusals = st.builds(m.Refused, words, st.booleans())
@@ -53,7 +55,7 @@ def rows(draw: st.DrawFn) -> tuple[Ids, Units]:
 def reports(draw: st.DrawFn) -> m.Report:
     """A report; what settled late makes a quota occur twice among the spent."""
     spent = draw(st.lists(st.tuples(ids, u53, u53), max_size=5))
-    demand = draw(rows())
+    demand, given = draw(rows()), draw(rows())
     return m.Report(
         draw(u63),
         draw(u53),
@@ -68,6 +70,8 @@ def reports(draw: st.DrawFn) -> m.Report:
         column_of_units([draw(u53) for _ in demand[0]] if draw(st.booleans()) else []),
         tuple(Counted(quota, units, units // 2) for quota, units in draw(st.lists(st.tuples(quotas, u53), max_size=3))),
         draw(st.lists(st.tuples(words, words, u63), max_size=3).map(tuple)),
+        *given,
+        tuple(draw(periods) for _ in given[0]),
     )
 
 
@@ -101,7 +105,7 @@ answers = st.builds(
         st.builds(m.GroupAnswer, st.integers(0, 2**20), st.lists(member_answers, min_size=1, max_size=3).map(tuple)),
         max_size=4,
     ).map(tuple),
-    st.lists(st.builds(m.Lent, ids, u53, u53), max_size=3).map(tuple),
+    st.lists(st.builds(m.Lent, ids, u53, u53) | chunks, max_size=3).map(tuple),
 )
 holders = st.lists(
     st.builds(a.Holder, u64, words, words, st.booleans()), max_size=4, unique_by=lambda holder: holder.incarnation

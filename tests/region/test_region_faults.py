@@ -9,7 +9,7 @@ from apportion.core.rules_file import parse_rules
 from apportion.region.events import Consume, Consumed, Event, RolledUp, RollUp, Swapped, SwapRegister
 from apportion.region.memory_store import MemoryStore
 from apportion.region.region import Region
-from apportion.region.store import Anchor, Charges, ChargesAnswer, RollupRow
+from apportion.region.store import Anchor, Charges, ChargesAnswer, GivenBack, RollupRow
 
 pytestmark = pytest.mark.asyncio
 
@@ -28,7 +28,9 @@ class Faulty(MemoryStore):
     async def swap_register(self, old: Register, new: Register) -> bool:
         raise TypeError("swap")
 
-    async def roll_up(self, source: int, number: int, rows: tuple[RollupRow, ...]) -> bool:
+    async def roll_up(
+        self, source: int, number: int, rows: tuple[RollupRow, ...], given_back: tuple[GivenBack, ...] = ()
+    ) -> bool:
         raise ValueError("roll up")
 
 

@@ -14,6 +14,9 @@ from tests.contract.worlds import FAST, HOUR, MINUTE, SECOND, SLOW, WALL, World,
 
 pytestmark = pytest.mark.asyncio
 
+NAME = "2027-01-15T08Z/min"
+"""The calendar period at WALL of a quota of a minute."""
+
 EACH = pytest.mark.parametrize("anchor", list(PeriodAnchor))
 
 
@@ -107,7 +110,7 @@ async def test_giving_back_never_mends_a_damaged_row(world: World) -> None:
         await ask(store, one(b"k", limit))
     change(world, "UPDATE counter SET used = 'few'")
     async with world.store() as store:
-        assert await store.give_back(1, 1, (GivenBack(b"k", limit, WALL, 3),))
+        assert await store.roll_up(1, 1, (), (GivenBack(b"k", NAME, 3),))
         assert await admitted(store, one(b"k", limit)) == [0]
 
 
@@ -173,19 +176,19 @@ async def test_a_period_that_the_file_told_of_is_not_told_of_again(world: World)
 async def test_a_failed_commit_keeps_the_charge_and_gives_nothing_back(world: World) -> None:
     """Both are done once, when the disk is well again."""
     limit = quota(10, PeriodAnchor.CALENDAR)
-    row = GivenBack(b"k", limit, WALL, 2)
+    row = GivenBack(b"k", NAME, 2)
     async with world.store() as store:
         assert isinstance(store, SqliteStore)
         await ask(store, one(b"k", limit, 4))
         assert store._file._connection is not None
         store._file._connection.execute("PRAGMA query_only = ON")
-        for asked in (ask(store, one(b"k", limit, 5)), store.give_back(1, 1, (row,))):
+        for asked in (ask(store, one(b"k", limit, 5)), store.roll_up(1, 1, (), (row,))):
             with pytest.raises(StoreError, match="readonly"):
                 await asked
         store._file._connection.execute("PRAGMA query_only = OFF")
         assert await admitted(store, one(b"k", limit, count=9)) == [1]
         assert rows(world, "used") == [(10,)]
-        assert await store.give_back(1, 1, (row,))
+        assert await store.roll_up(1, 1, (), (row,))
         assert await admitted(store, one(b"k", limit, count=9)) == [2]
         assert sum(each.units for each in await store.rolled_up(0)) == 12
 

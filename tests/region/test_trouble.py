@@ -10,7 +10,7 @@ from apportion.region.events import RollUp
 from apportion.region.memory_store import MemoryStore
 from apportion.region.region import Region
 from apportion.region.reporting import RollingUp
-from apportion.region.store import RollupRow
+from apportion.region.store import GivenBack, RollupRow
 from apportion.region.trouble import AGAIN_NS, Trouble
 from tests.region.test_region_faults import RULES
 
@@ -36,7 +36,9 @@ def test_another_reason_is_told_at_once() -> None:
 class Full(MemoryStore):
     """Takes no reports."""
 
-    async def roll_up(self, source: int, number: int, rows: tuple[RollupRow, ...]) -> bool:
+    async def roll_up(
+        self, source: int, number: int, rows: tuple[RollupRow, ...], given_back: tuple[GivenBack, ...] = ()
+    ) -> bool:
         raise StoreError("the disk is full")
 
 
@@ -49,7 +51,7 @@ async def test_a_region_logs_an_outage_in_few_lines(capsys: pytest.CaptureFixtur
     capsys.readouterr()
     for number in range(1, 101):
         region.authority.requests += 1
-        region.authority.rollups[region.authority.requests] = RollingUp(1, number, 1, {}, {})
+        region.authority.rollups[region.authority.requests] = RollingUp(1, 1, number, 1, {}, {}, {}, {})
         await region._roll_up(RollUp(region.authority.requests, 1, number, ()))
     told = capsys.readouterr().out
     await region.stop()

@@ -84,6 +84,7 @@ def as_object(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) ->
         "state_reason": quota.state_reason,
         "epoch": said.epoch,
         "used": quota.used if quota.HasField("used") else None,
+        "lent": quota.lent,
         "resets_after": quota.resets_after_ns / 1e9 if quota.HasField("resets_after_ns") else None,
         "reset_reason": quota.reset_reason,
         "period": period_object(quota.period) if quota.HasField("period") else None,
@@ -104,6 +105,7 @@ def as_object(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) ->
                 "edge": each.edge,
                 "location": each.location,
                 "slice": each.slice,
+                "chunk": each.chunk,
                 "demand": each.demand if each.HasField("demand") else None,
                 "last_report_epoch": each.last_report_epoch if each.HasField("last_report_epoch") else None,
                 "rules_version": versions.get(each.edge),
@@ -165,6 +167,8 @@ def as_text(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) -> s
     divided = "divided over the edges each second" if quota.divided else "not divided"
     bound = "no number bounds it" if told["bound"] is None else f"{told['bound']}"
     used = "not known, the store did not answer" if told["used"] is None else f"{told['used']} units"
+    if quota.lent:
+        used += f", {quota.lent} of them lent to edges and not spent, as far as they told"
     resets = f"; whole again in {told['resets_after']:.6g} s" if told["resets_after"] is not None else ""
     burst = "" if quota.HasField("period") else f", burst {quota.burst}"
     lines = [
@@ -185,5 +189,7 @@ def as_text(said: region_pb2.ExplainResponse, quota: region_pb2.QuotaState) -> s
         lines.insert(4, f"  period      {period_text(quota.period)}")
     for each in quota.holders:
         demand = each.demand if each.HasField("demand") else "not reported"
-        lines.append(f"  edge {each.edge} ({each.location or 'not said'}): slice {each.slice}, demand {demand}")
+        leased = quota.HasField("period") and quota.enforce == region_pb2.ENFORCE_LEASE
+        held = f"chunk {each.chunk}" if leased else f"slice {each.slice}"
+        lines.append(f"  edge {each.edge} ({each.location or 'not said'}): {held}, demand {demand}")
     return "\n".join(lines)

@@ -1,0 +1,77 @@
+"""A daily quota leased to 40 edges of which three are killed: never over, and nearly all of it can be used."""
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from apportion.core.limit import PeriodLimit
+from apportion.core.match import apply_rules
+from apportion.core.request import Application, Descriptor
+from apportion.region.buckets import Buckets
+from tests.cases.quota_world import QuotaWorld
+from tests.faults.world import SECOND
+from tests.in_process import rule_text, rules_text
+
+ALLOWANCE = 30_000
+LEASED = rules_text(rule_text("daily", f"quota: {ALLOWANCE}/day, anchor: calendar").replace("region", "lease"))
+EDGES = 40
+A_SECOND = 600
+"""Requests of all edges together; the allowance lasts for fifty seconds of them."""
+
+
+def arrivals(world: QuotaWorld, seed: int, seconds: float) -> Iterator[tuple[int, int, tuple[Application, ...]]]:
+    """Random arrivals at edges of which each next one has a twelfth less to do."""
+    random = Random(seed)
+    asked = apply_rules(world.world.edges[0].agent.matchers["api"], [Descriptor({"tenant": "t"})], whole=False)
+    weights = [(11 / 12) ** edge for edge in range(EDGES)]
+    at_ns, end_ns = world.world.now_ns, world.world.now_ns + round(seconds * SECOND)
+    while (at_ns := at_ns + round(random.expovariate(A_SECOND) * SECOND)) < end_ns:
+        yield at_ns, random.choices(range(EDGES), weights)[0], asked
+
+
+def buckets(world: QuotaWorld) -> Buckets:
+    """What the region's store has in memory."""
+    return world.region.store._buckets
+
+
+def used(world: QuotaWorld) -> int:
+    """What the store has charged of the day."""
+    (known,) = world.region.authority.table
+    assert isinstance(known.limit, PeriodLimit)
+    record = buckets(world).periods.get(buckets(world).periods.key(known.store_key, known.limit, world.region.now_ns))
+    return record.counter.used if record is not None else 0
+
+
+def admitted(world: QuotaWorld) -> int:
+    """Requests that were let pass."""
+    return sum(decision.allowed for decision in world.answered)
+
+
+def kill(world: QuotaWorld, edge: int) -> int:
+    """An edge dies for good. What it may take down: its chunk, as the region knows it a moment later, and what waited
+    for an answer.
+    """
+    node = world.world.edges[edge]
+    incarnation, waiting = node.incarnation, len(node.waiting)
+    node.crash()
+    world.world.run(0.1)
+    (known,) = world.region.authority.table
+    return world.region.authority.desk.chunks.open(known.id, world.region.now_ns).get(incarnation, 0) + waiting
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_forty_edges_three_killed(seed: int) -> None:
+    """By the end 99 in a hundred were admitted, none too many, and what strands was open at an edge that was killed."""
+    world = QuotaWorld(LEASED, edges=EDGES)
+    world.world.offer(arrivals(world, seed, 80))
+    stranded = 0
+    for t, edge in ((15, 0), (25, 7), (40, 3)):
+        world.until(t)
+        stranded += kill(world, edge)
+        assert admitted(world) <= used(world) <= ALLOWANCE
+    world.until(85)
+    lost = used(world) - admitted(world)
+    assert 0 <= lost <= stranded
+    assert 0.99 * ALLOWANCE <= admitted(world) <= ALLOWANCE
+    assert world.crossings < 0.2 * len(world.answered), "most requests do not cross"
