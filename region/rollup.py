@@ -59,6 +59,8 @@ class Rollup:
 
     def take(self) -> tuple[RollupRow, ...]:
         """All rows; none is left."""
+        if not self._epochs:
+            return ()
         rows = tuple(
             RollupRow(key, epoch, units) for epoch, label in self._epochs.items() for key, units in label.items()
         )
