@@ -21,7 +21,7 @@ from apportion.region.store import Charge, Charged, Charges, ChargesAnswer
 ADMITTED, OVER_LIMIT = Outcome.ADMITTED, Outcome.OVER_LIMIT  # reading a member of an enum takes as long as a call
 
 QUARTER_NS = EPOCH_NS // 4
-"""EXHAUSTED holds until the next quarter of the epoch: at most four fruitless crossings per quota, edge and epoch."""
+"""EXHAUSTED holds until the next quarter of the epoch at most: few fruitless crossings per quota, edge and epoch."""
 
 WORTH_ASKING_NS = EPOCH_NS // 20
 """A level that was empty is worth another question once it has what the whole limit gives in so long."""

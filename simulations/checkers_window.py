@@ -111,7 +111,7 @@ def terms_of(sums: Sums, name: Name, quota: bytes, spent: Answers, rules: Sequen
     assert isinstance(limit, RateLimit)
     quota_units = ceil_div(limit.units * EPOCH_NS, limit.period_ns)
     seconds = errors_ns(sums.anchored, spent) / EPOCH_NS
-    largest = sums.largest_cost(name)
+    largest = min(sums.largest_cost(name), limit.burst)  # a larger one is impossible
     if rule.local:
         edges = _edges_in_two_labels(spent)
         together = together_units(rule, edges)
