@@ -214,7 +214,7 @@ def test_two_histories_with_the_same_reports_are_the_same() -> None:
 
 
 def test_what_an_edge_kept_early_lowers_its_base_until_it_has_reported() -> None:
-    """Quotas 0 and 1 at 40 in all 8 ticks; in epoch 9 the edge keeps 3 of the former, half as much again as it will use.
+    """Quotas 0 and 1 at 40 in all 8 ticks; in epoch 9 the edge keeps 3 of the former, half again of what it will use.
     Its report says 38 after all.
     """
     history, quotas, units = DemandHistory(), np.array([0, 1]), np.array([40, 40], np.uint64)

@@ -47,8 +47,8 @@ def test_in_overload_edges_get_the_fair_level() -> None:
 
 
 def test_what_an_edge_kept_early_counts_in_the_next_division_only() -> None:
-    """E1 returned all but 30 of its 600 in epoch 13, so that it will use 20: the next plan gives it those, the one after
-    goes by its report.
+    """E1 returned all but 30 of its 600 in epoch 13, so it will use 20: the next plan gives that, the one after goes
+    by its report.
     """
     world, one = World(edges={E1: REPLICA}, demand={E1: {WEB: 600}}), leader()
     world.connect(one)
