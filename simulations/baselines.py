@@ -14,9 +14,11 @@ import numpy as np
 from apportion.core.bucket import Bucket
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.simulations.in_force import InForce
-from apportion.simulations.measures import RuleFigures, figures_of, logs_of, overshoots
+from apportion.simulations.log import Log
+from apportion.simulations.measures import RuleFigures, figures_of, overshoots
 from apportion.simulations.nodes import parsed
-from apportion.simulations.recording import Answered, Crossed, Offered, Row
+from apportion.simulations.rows import Answered, Crossed, Offered, Row
+from apportion.simulations.rule_log import logs_of
 from apportion.simulations.run import changes_of
 from apportion.simulations.scenario import Scenario
 from apportion.simulations.series import Over, RunSeries, rule_series
@@ -50,12 +52,12 @@ def baseline_series(scenario: Scenario, seed: int, baseline: Baseline) -> RunSer
     rules = parsed(scenario.rules)
     traffic = arrivals(streams_of(scenario.flows, rules), scenario.edges, scenario.seconds, seed)
     names = [f"edge-{at}" for at in range(scenario.edges)]
-    rows = list(rows_of(traffic, names, baseline))
-    (log,) = logs_of(rows, rules, InForce(rules, rows), names, scenario.seconds, 0).values()
-    figures = figures_of(log, scenario.warm_up, changes_of(scenario), rules.edges_max)
+    log = Log.of(rows_of(traffic, names, baseline))
+    (of_rule,) = logs_of(log, rules, InForce(rules, ()), names, scenario.seconds, 0).values()
+    figures = figures_of(of_rule, scenario.warm_up, changes_of(scenario), rules.edges_max)
     figures = named(figures, baseline)
-    over = [Over(epoch + 0.5, units) for epoch, units in overshoots(log)]
-    series = rule_series(figures, log, len(log.labels), np.zeros(log.admitted.shape), over)
+    over = [Over(epoch + 0.5, units) for epoch, units in overshoots(of_rule)]
+    series = rule_series(figures, of_rule, len(of_rule.labels), np.zeros(of_rule.admitted.shape), over)
     return RunSeries(f"{scenario.name}, seed {seed}", scenario.name, scenario.seconds, (), (series,))
 
 
@@ -77,7 +79,10 @@ def rows_of(traffic: Iterable[Arrival], names: list[str], baseline: Baseline) ->
         assert isinstance(limit, RateLimit)
         if asked.key not in deciders:
             deciders[asked.key] = _KINDS[baseline](limit, len(names))
-        yield Offered(at_ns, names[edge], (asked.rule.name,), (asked.key,), (asked.cost,), peek=False)
+        yield Offered(
+            at_ns, names[edge], edge, asked.rule.domain, asked.rule.name, asked.key, asked.cost,
+            peek=False, first=True, alone=True,
+        )  # fmt: skip
         if baseline is Baseline.CENTRAL:
             yield Crossed(at_ns, names[edge], (asked.rule.name,))
         deciders[asked.key].used_ns = at_ns

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from apportion.core.bounds import StoreKind, bound_of
 from apportion.core.bounds_edge import together_units
 from apportion.core.limit import RateLimit
@@ -17,7 +19,7 @@ from apportion.core.stages import fair_share
 from apportion.region.store import ROLLUP_EPOCHS_KEPT
 from apportion.simulations.checkers_window import over_in_a_second, over_in_the_store
 from apportion.simulations.in_force import InForce
-from apportion.simulations.recording import Row
+from apportion.simulations.log import NO_EPOCH, Flags, Log, Numbers
 from apportion.simulations.sums import Name, Right, Sums, named
 from apportion.simulations.violation import Violation
 
@@ -25,9 +27,9 @@ ANSWER_LATE_NS = 1_000_000
 """An answer comes by its deadline, or at the poll that it is due for."""
 
 
-def violations(rows: Sequence[Row], rules: RuleSet) -> tuple[Violation, ...]:
+def violations(log: Log, rules: RuleSet) -> tuple[Violation, ...]:
     """Everything that is wrong with a run of `rules`, in no meaningful order; empty when all holds."""
-    return judge(Sums(rows), InForce(rules, rows))
+    return judge(Sums(log), InForce(rules, log.rows))
 
 
 def judge(sums: Sums, limits: InForce) -> tuple[Violation, ...]:
@@ -48,7 +50,7 @@ def over_entitlement(sums: Sums, limits: InForce) -> Iterable[Violation]:
     spenders: dict[tuple[bytes, int], int] = defaultdict(int)
     for _, quota, epoch in sums.spent_here:
         spenders[quota, epoch] += 1
-    for quota, (name, key) in sums.quotas().items():
+    for quota, (name, key) in sums.quotas.items():
         labels = sums.spent.get((name, key))
         if not labels:
             continue
@@ -111,7 +113,7 @@ def miscounted(sums: Sums) -> Iterable[Violation]:
         return
     given = {
         (quota, epoch): units
-        for quota, name in sums.quotas().items()
+        for quota, name in sums.quotas.items()
         for epoch, units in sums.spent.get(name, {}).items()
     }
     newest = max((epoch for _, epoch in sums.counted), default=0)
@@ -128,7 +130,7 @@ def miscounted(sums: Sums) -> Iterable[Violation]:
 
 def spent_without_right(sums: Sums, limits: InForce) -> Iterable[Violation]:
     """S4: an incarnation spends of a label what it was itself given and, cut off, what the stage of its rule says."""
-    quotas = sums.quotas()
+    quotas = sums.quotas
     for right, units in sums.spent_here.items():
         _, quota, epoch = right
         name, key = quotas[quota]
@@ -184,14 +186,13 @@ def _right(rule: Rule, issued: int) -> int:
 
 def out_of_order(sums: Sums) -> Iterable[Violation]:
     """S12: no process goes back to a label that has passed, whatever its clock does; nor does the store."""
-    latest: dict[int, int] = {}
-    for row in sums.answers:
-        if row.epoch is None or not row.at_edge or not row.alone or row.shadow:
-            continue
-        if row.epoch < latest.get(row.incarnation, 0):
-            said = f"{row.edge} spent a label that had passed: it was in {latest[row.incarnation]}"
-            yield Violation("S12", row.rule, row.key, row.epoch, said)
-        latest[row.incarnation] = max(row.epoch, latest.get(row.incarnation, 0))
+    spent = sums.charged
+    spent = spent.where(spent.at_edge & spent.alone & ~spent.shadow)
+    for process, mine in spent.by(spent.process):
+        edge, latest = sums.processes[process][0], np.maximum.accumulate(mine.epoch)
+        for quota, epoch, passed in _lines(mine.epoch < latest, mine.quota, mine.epoch, latest):
+            name, key = sums.names[quota]
+            yield Violation("S12", name, key, epoch, f"{edge} spent a label that had passed: it was in {passed}")
     epoch = 0
     for stored in sums.stores:
         if stored.epoch < epoch:
@@ -201,19 +202,26 @@ def out_of_order(sums: Sums) -> Iterable[Violation]:
 
 def charged_and_refused(sums: Sums) -> Iterable[Violation]:
     """S8: a refused request charges nothing anywhere; and a shadow refuses nobody."""
-    for row in sums.answers:
-        if row.charged and not row.decided:
-            yield Violation("S8", row.rule, row.key, row.epoch, f"a refused request was charged {row.cost}")
-        if row.shadow and row.alone and not row.decided:
-            yield Violation("S8", row.rule, row.key, row.epoch, "a shadow rule refused a request")
+    answers = sums.answers
+    for quota, epoch, cost in _lines(answers.charged & ~answers.decided, answers.quota, answers.epoch, answers.cost):
+        label = None if epoch == NO_EPOCH else epoch
+        yield Violation("S8", *sums.names[quota], label, f"a refused request was charged {cost}")
+    for quota, epoch in _lines(answers.shadow & answers.alone & ~answers.decided, answers.quota, answers.epoch):
+        label = None if epoch == NO_EPOCH else epoch
+        yield Violation("S8", *sums.names[quota], label, "a shadow rule refused a request")
+
+
+def _lines(which: Flags, *columns: Numbers) -> Iterable[tuple[int, ...]]:
+    """Some lines of columns."""
+    return zip(*(column[which].tolist() for column in columns), strict=True)
 
 
 def unanswered(sums: Sums) -> Iterable[Violation]:
     """Every request is answered by its deadline, if its process lives."""
-    for came in sums.waited:
-        if came.at_ns > came.came_ns + came.deadline_ns + ANSWER_LATE_NS:
-            late = (came.at_ns - came.came_ns) / 1e6
-            yield Violation("answer", "", (), None, f"came after {late:.1f} ms, due in {came.deadline_ns / 1e6:g} ms")
+    at, came, deadline = sums.waited
+    for at_ns, came_ns, deadline_ns in _lines(at > came + deadline + ANSWER_LATE_NS, at, came, deadline):
+        late = (at_ns - came_ns) / 1e6
+        yield Violation("answer", "", (), None, f"came after {late:.1f} ms, due in {deadline_ns / 1e6:g} ms")
     for each in sums.open:
         if each.at_ns > each.came_ns + each.deadline_ns + ANSWER_LATE_NS:
             yield Violation("answer", "", (), None, f"never came at {each.edge} to a request of {each.came_ns} ns")

@@ -15,8 +15,10 @@ from apportion.allocator.fill import water_fill
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.rule import Rule
 from apportion.simulations.in_force import InForce
-from apportion.simulations.measures import RuleFigures, RuleLog
-from apportion.simulations.recording import Answered, Crossed, Issued, Row
+from apportion.simulations.log import REASONS, Answers, Log
+from apportion.simulations.measures import RuleFigures
+from apportion.simulations.rows import Crossed, Issued, Row
+from apportion.simulations.rule_log import RuleLog
 from apportion.simulations.scenario import Network, Scenario
 from apportion.simulations.shapes import Heavy, Step, Uniform, Zipf
 from apportion.simulations.violation import Violation
@@ -65,18 +67,18 @@ def shortcomings(
     scenario: Scenario,
     figures: Sequence[RuleFigures],
     logs: Mapping[str, RuleLog],
-    rows: Sequence[Row],
+    log: Log,
     limits: InForce,
 ) -> list[Violation]:
     """Everything that a run fell short of, in no meaningful order; empty when all holds."""
-    found: list[Violation] = [*newcomer_refused(rows, limits), *storms(scenario, logs, rows)]
+    found: list[Violation] = [*newcomer_refused(log, limits), *storms(scenario, logs, log.rows)]
     for each in figures:
-        log = logs[each.rule]
-        if log.rule.local or log.limit < max(LIMIT_MIN, SLICE_MIN * scenario.edges):
+        of = logs[each.rule]
+        if of.rule.local or of.limit < max(LIMIT_MIN, SLICE_MIN * scenario.edges):
             continue
-        if not isinstance(log.rule.limit, RateLimit) or log.rule.limit.burst < log.limit / USUAL_BURST_DIVISOR:
+        if not isinstance(of.rule.limit, RateLimit) or of.rule.limit.burst < of.limit / USUAL_BURST_DIVISOR:
             continue
-        found += [Violation(of, each.rule, (), None, said) for of, said in _short(scenario, each, log)]
+        found += [Violation(broken, each.rule, (), None, said) for broken, said in _short(scenario, each, of)]
     return found
 
 
@@ -153,30 +155,31 @@ def plain(network: Network) -> bool:
 # --- L3, L7: by single rows
 
 
-def newcomer_refused(rows: Iterable[Row], limits: InForce) -> Iterable[Violation]:
+def newcomer_refused(log: Log, limits: InForce) -> Iterable[Violation]:
     """L3: the first request of a new process for a quota that is not exhausted is not over the limit."""
-    spent: Counter[tuple[str, tuple[str, ...], int]] = Counter()
-    first: dict[tuple[int, str, tuple[str, ...]], tuple[Answered, int]] = {}
-    begun: dict[str, int] = {}
-    for row in rows:
-        if isinstance(row, Issued):
-            begun[row.rule] = max(begun.get(row.rule, 0), row.epoch)
-        if not isinstance(row, Answered):
+    answers, quotas, processes = log.answers(), log.quotas, list(log.processes)
+    _, first = np.unique(answers.process * len(quotas) + answers.quota, return_index=True)
+    for at in np.sort(first[answers.reason[first] == REASONS.index("over_limit")]).tolist():
+        (edge, _), (_, rule, key) = processes[answers.process[at]], quotas[answers.quota[at]]
+        epoch = _begun(log, answers, rule, at)
+        limit = limits.limit(rule, epoch, key)
+        if limit is None or answers.cost[at] > 1 or not _divided(limits.rules(rule, epoch, key)):
             continue
-        if row.epoch is not None:
-            spent[row.rule, row.key, row.epoch] += row.cost
-            begun[row.rule] = max(begun.get(row.rule, 0), row.epoch)
-        first.setdefault((row.incarnation, row.rule, row.key), (row, begun.get(row.rule, 0)))
-    for row, epoch in first.values():
-        rules = limits.rules(row.rule, epoch, row.key)
-        limit = limits.limit(row.rule, epoch, row.key)
-        if row.reason != "over_limit" or limit is None or row.cost > 1 or not _divided(rules):
-            continue
-        # Which label it was refused under is not in the row: none near it is spent.
-        most = max(spent[row.rule, row.key, label] for label in range(epoch - 2, epoch + 2))
+        # Which label it was refused under is not in the log: none near it is spent.
+        same = answers.where(answers.quota == answers.quota[at])
+        most = max(int(same.cost[same.epoch == label].sum()) for label in range(epoch - 2, epoch + 2))
         if most < 0.5 * limit.per_second:
-            said = f"the first request at {row.edge} was over a limit of which {most} units were spent"
-            yield Violation("L3", row.rule, row.key, epoch, said)
+            said = f"the first request at {edge} was over a limit of which {most} units were spent"
+            yield Violation("L3", rule, key, epoch, said)
+
+
+def _begun(log: Log, answers: Answers, rule: str, at: int) -> int:
+    """The newest label of a rule of which anything had been given to an edge or spent, at the `at`-th answer."""
+    rows = zip(log.rows, log.places, strict=True)
+    given = [row.epoch for row, place in rows if isinstance(row, Issued) and row.rule == rule and place <= at]
+    quotas = [number for number, (_, name, _) in enumerate(log.quotas) if name == rule]
+    spent = answers.epoch[: at + 1][np.isin(answers.quota[: at + 1], quotas)]
+    return max([0, *given, int(spent.max())])
 
 
 def _divided(rules: Sequence[Rule]) -> bool:

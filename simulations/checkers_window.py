@@ -19,8 +19,9 @@ from apportion.core.budget import DEPTH_MIN
 from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
 from apportion.core.rule import Rule
 from apportion.simulations.in_force import InForce
-from apportion.simulations.recording import Anchored, Answered
-from apportion.simulations.sums import Name, Sums, named
+from apportion.simulations.log import Answers
+from apportion.simulations.rows import Anchored
+from apportion.simulations.sums import Name, Sums, named, totals
 from apportion.simulations.violation import Violation
 
 
@@ -68,17 +69,14 @@ class Terms:
 
 def over_in_a_second(sums: Sums, limits: InForce) -> Iterable[Violation]:
     """S5 of what edges spend: of each quota that is divided or decided at the edges, its worst second."""
-    by_quota: dict[bytes, list[Answered]] = defaultdict(list)
-    for row in sums.answers:
-        if row.epoch is not None:
-            by_quota[sums.store_key(row)].append(row)
-    for quota, rows in by_quota.items():
-        name, key = rows[0].rule, rows[0].key
-        rules = {epoch: limits.rules(name, epoch, key) for epoch in {row.epoch or 0 for row in rows}}
+    quotas = list(sums.quotas)
+    for number, mine in sums.charged.by(sums.charged.quota):
+        quota, (name, key) = quotas[number], sums.names[number]
+        rules = {epoch: limits.rules(name, epoch, key) for epoch in np.unique(mine.epoch).tolist()}
         if not all(_judged(rule) for found in rules.values() for rule in found):
             continue
-        worst, at_ns = _worst_second(rows, {epoch: _entitled(found) for epoch, found in rules.items()})
-        terms = terms_of(sums, (name, key), quota, rows, max((each for each in rules.values()), key=_entitled))
+        worst, at_ns = _worst_second(mine, {epoch: _entitled(found) for epoch, found in rules.items()})
+        terms = terms_of(sums, (name, key), quota, mine, max((each for each in rules.values()), key=_entitled))
         if worst > terms.units:
             said = f"{worst} beyond rate and burst in the second before {at_ns} ns, printed are {terms.units}: {terms}"
             yield Violation("S5", name, key, None, said)
@@ -93,69 +91,69 @@ def _entitled(rules: Sequence[Rule]) -> float:
     return max(limit.per_second for limit in found) + max(limit.burst for limit in found)
 
 
-def _worst_second(rows: Sequence[Answered], entitled: dict[int, float]) -> tuple[int, int]:
+def _worst_second(spent: Answers, entitled: dict[int, float]) -> tuple[int, int]:
     """The most units beyond what is entitled in any second of virtual time, rounded down, and when it ended."""
-    times = np.array([row.at_ns for row in rows])
-    total = np.concatenate([[0], np.cumsum([row.cost for row in rows])])
+    times, total = spent.at_ns, np.concatenate([[0], np.cumsum(spent.cost)])
     admitted = total[1:] - total[np.searchsorted(times, times - EPOCH_NS, side="right")]
-    over = admitted - np.array([entitled[row.epoch or 0] for row in rows])
+    epochs = np.array(sorted(entitled))
+    most = np.array([entitled[epoch] for epoch in epochs.tolist()])
+    over = admitted - most[np.searchsorted(epochs, spent.epoch)]
     at = int(np.argmax(over))
     return int(max(over[at], 0)), int(times[at])
 
 
-def terms_of(sums: Sums, name: Name, quota: bytes, rows: Sequence[Answered], rules: Sequence[Rule]) -> Terms:
-    """The terms of a quota, by its largest rules in force and what the log says of clocks, chunks and slices."""
+def terms_of(sums: Sums, name: Name, quota: bytes, spent: Answers, rules: Sequence[Rule]) -> Terms:
+    """The terms of a quota of which so much was `spent`, by its largest rules in force and what the log says of clocks,
+    chunks and slices.
+    """
     rule = max(rules, key=lambda each: _entitled([each]))
     limit = rule.limit
     assert isinstance(limit, RateLimit)
     quota_units = ceil_div(limit.units * EPOCH_NS, limit.period_ns)
-    seconds = errors_ns(sums.anchored, rows) / EPOCH_NS
+    seconds = errors_ns(sums.anchored, spent) / EPOCH_NS
     if rule.local:
-        edges = _edges_in_two_labels(rows)
+        edges = _edges_in_two_labels(spent)
         together = together_units(rule, edges)
         slack = max(0, together - quota_units - (limit.burst if rule.at_each_edge is not None else 0))
         spread = 0 if rule.at_each_edge is not None else _depths(sums, quota, limit, rule.share(), edges)
-        return Terms(slack, int(np.ceil(seconds * together)), max(row.cost for row in rows), spread, 0, 0)
+        return Terms(slack, int(np.ceil(seconds * together)), int(spent.cost.max()), spread, 0, 0)
     direct = any(not max(sums.generations.get(epoch, {0})) for epoch in sums.spent[name])
     return Terms(
         label=0,
         clocks=int(np.ceil(seconds * quota_units)),
-        chunks=_chunks(sums, quota, rows),
+        chunks=_chunks(sums, quota, spent),
         depths=_depths(sums, quota, limit, 0, 0),
         direct=limit.burst if direct else 0,
         degraded=_degraded(sums, quota),
     )
 
 
-def errors_ns(anchored: Sequence[Anchored], rows: Iterable[Answered]) -> int:
+def errors_ns(anchored: Sequence[Anchored], spent: Answers) -> int:
     """How far edges spent labels from the region's epochs, early and late together, in ns of virtual time."""
-    early = late = 0
-    starts = sorted(anchored)
-    for row in rows:
-        if not row.at_edge or not row.alone or row.epoch is None:
-            continue
-        anchor = next((each for each in reversed(starts) if each.at_ns <= row.at_ns), starts[0])
-        start_ns = anchor.start_ns + (row.epoch - anchor.epoch) * anchor.length_ns
-        early = max(early, start_ns - row.at_ns)
-        late = max(late, row.at_ns - start_ns - anchor.length_ns)
-    return early + late
+    spent = spent.where(spent.at_edge & spent.alone)
+    if not len(spent.epoch):
+        return 0
+    at_ns, epoch, start_ns, length_ns = np.array(sorted(anchored)).T
+    last = np.maximum(np.searchsorted(at_ns, spent.at_ns, side="right") - 1, 0)
+    early = start_ns[last] + (spent.epoch - epoch[last]) * length_ns[last] - spent.at_ns
+    late = -early - length_ns[last]
+    return max(0, int(early.max())) + max(0, int(late.max()))
 
 
-def _chunks(sums: Sums, quota: bytes, rows: Iterable[Answered]) -> int:
+def _chunks(sums: Sums, quota: bytes, spent: Answers) -> int:
     """The largest chunk of each edge: what one answer of the region gave to those that waited, and lent ahead."""
-    given: Counter[tuple[str, int]] = Counter()
-    incarnations: dict[int, str] = {}
-    for row in rows:
-        incarnations[row.incarnation] = row.edge
-        if not row.at_edge:
-            given[row.edge, row.at_ns] += row.cost
+    edges = {
+        incarnation: edge for edge, incarnation in (sums.processes[at] for at in np.unique(spent.process).tolist())
+    }
+    crossed = spent.where(~spent.at_edge)
     largest: dict[str, int] = defaultdict(int)
-    for (edge, _), units in given.items():
+    for process, _, units in totals(crossed.cost, crossed.process, crossed.at_ns):
+        edge, _ = sums.processes[process]
         largest[edge] = max(largest[edge], units)
     lent: dict[str, int] = defaultdict(int)
     for (incarnation, of), units in sums.largest_loans.items():
-        if of == quota and incarnation in incarnations:
-            edge = incarnations[incarnation]
+        if of == quota and incarnation in edges:
+            edge = edges[incarnation]
             lent[edge] = max(lent[edge], units)
     return sum(largest.values()) + sum(lent.values())
 
@@ -179,11 +177,11 @@ def _depth(part: int, limit: RateLimit, whole: int) -> int:
     return min(part, max(part * limit.burst // max(whole, 1), DEPTH_MIN))
 
 
-def _edges_in_two_labels(rows: Iterable[Answered]) -> int:
+def _edges_in_two_labels(spent: Answers) -> int:
     """The most processes that spent of two labels in a row: a second can have both."""
     found: dict[int, set[int]] = defaultdict(set)
-    for row in rows:
-        found[row.epoch or 0].add(row.incarnation)
+    for epoch, process, _ in totals(spent.cost, spent.epoch, spent.process):
+        found[epoch].add(process)
     pairs = [len(found[epoch] | found.get(epoch + 1, set())) for epoch in list(found)]
     return max(pairs, default=0)
 

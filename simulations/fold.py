@@ -7,7 +7,7 @@ as `measures` and `series` say of a whole log.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,17 +16,10 @@ from apportion.core.limit import EPOCH_NS
 from apportion.core.meter import Meter
 from apportion.core.rule import RuleSet
 from apportion.simulations.in_force import InForce
-from apportion.simulations.measures import (
-    RuleFigures,
-    RuleLog,
-    Series,
-    figures_of,
-    logs_of,
-    metered,
-    overshoot_in_a_second,
-    sort_rows,
-)
-from apportion.simulations.recording import Issued, Offered, Returned, Row, Ruled, Sliced
+from apportion.simulations.log import Log
+from apportion.simulations.measures import RuleFigures, figures_of, metered, overshoot_in_a_second
+from apportion.simulations.rows import Issued, Returned, Row, Ruled, Sliced
+from apportion.simulations.rule_log import RuleLog, Series, logs_of, sort_log
 from apportion.simulations.series import Over, RuleSeries, add_issued, rule_series
 
 OPEN_EPOCHS = 30
@@ -64,16 +57,15 @@ class Fold:
         self._first = first
         self._limits = InForce(rules, ())
         names = [f"edge-{at}" for at in range(edges)]
-        self._logs = logs_of((), rules, self._limits, names, ROOM_S, begun_ns)
+        self._logs = logs_of(Log(), rules, self._limits, names, ROOM_S, begun_ns)
         self._folded = {name: _Folded(log, np.zeros((ROOM_S, edges))) for name, log in self._logs.items()}
         self._places: dict[int, int] = {}
 
-    def take(self, rows: Sequence[Row], second: int) -> None:
-        """Take the rows of one second of the run, the `second`-th from 0."""
-        for row in rows:
-            if isinstance(row, Offered):
-                self.requests += 1
-            elif isinstance(row, Sliced):
+    def take(self, log: Log, second: int) -> None:
+        """Take the log of one second of the run, the `second`-th from 0."""
+        self.requests += int(log.offers().first.sum())
+        for row in log.rows:
+            if isinstance(row, Sliced):
                 self._places[row.incarnation] = int(row.edge.removeprefix("edge-"))
             elif isinstance(row, Ruled):
                 self._limits.add(row)
@@ -82,8 +74,8 @@ class Fold:
                 _double(folded)
             at_ns = self._begun_ns + second * EPOCH_NS
             folded.log.limits[second : second + 2] = self._limits.per_second(folded.log.rule.name, at_ns)
-        self._take_issued(rows)
-        sort_rows(self._logs, rows)
+        self._take_issued(log.rows)
+        sort_log(self._logs, log)
         if second % CLOSED_EVERY_S == 0:
             self._close(second, self._first + second - OPEN_EPOCHS)
 
@@ -109,7 +101,7 @@ class Fold:
             series.append(rule_series(found, log, folded.keys, folded.issued, over))
         return tuple(figures), tuple(series)
 
-    def _take_issued(self, rows: Sequence[Row]) -> None:
+    def _take_issued(self, rows: Iterable[Row]) -> None:
         for row in rows:
             if isinstance(row, Issued | Returned) and row.incarnation in self._places:
                 add_issued(self._folded[row.rule].issued, row, self._first, self._places[row.incarnation])
@@ -122,7 +114,7 @@ class Fold:
             folded.keys = max(folded.keys, len(log.labels))
             folded.worst_second = max(folded.worst_second, overshoot_in_a_second(log))
             recent = np.searchsorted(log.times, self._begun_ns + (second - 1) * EPOCH_NS)
-            del log.times[:recent], log.costs[:recent], log.keys[:recent]
+            log.forget(int(recent))
             _close_labels(folded, before)
             _close_slices(folded, before)
 

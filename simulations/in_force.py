@@ -10,7 +10,7 @@ from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import Rules
 from apportion.core.rule import Rule, RuleSet
 from apportion.simulations.nodes import parsed
-from apportion.simulations.recording import Row, Ruled
+from apportion.simulations.rows import Row, Ruled
 
 ENFORCED_EPOCHS = 2
 """A change is enforced on every edge within two seconds (design 8): so long the former limit may still be in force."""

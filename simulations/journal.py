@@ -15,13 +15,16 @@ from apportion.region.store import ChargesAnswer
 class Journal(Protocol):
     """Told in the order of virtual time, `now_ns`."""
 
-    def offered(self, now_ns: int, edge: str, applications: tuple[Application, ...], peek: bool) -> None:
+    def started(self, edge: str, incarnation: int) -> int:
+        """A process of an edge begins to live; returns the number by which it is told of."""
+
+    def offered(self, now_ns: int, process: int, applications: tuple[Application, ...], peek: bool) -> None:
         """A request came to an edge."""
 
-    def decided(self, now_ns: int, edge: str, incarnation: int, decision: Decision) -> None:
+    def decided(self, now_ns: int, process: int, decision: Decision) -> None:
         """A decision was given."""
 
-    def shadowed(self, now_ns: int, edge: str, incarnation: int, verdict: Verdict) -> None:
+    def shadowed(self, now_ns: int, process: int, verdict: Verdict) -> None:
         """A shadow rule said what no decision waited for."""
 
     def settled(self, now_ns: int, came_ns: int, deadline_ns: int) -> None:

@@ -6,24 +6,20 @@ fairness, churn, crossings) leaves out the warm-up; overshoot leaves out nothing
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
 
 import numpy as np
-import numpy.typing as npt
 
 from apportion.allocator.fill import water_fill
 from apportion.core.bounds import StoreKind, bound_of
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.meter import Meter
-from apportion.core.rule import Rule, RuleSet
-from apportion.simulations.in_force import InForce, per_second
-from apportion.simulations.recording import Answered, Crossed, Issued, Offered, Returned, Row
-
-Series = npt.NDArray[np.float64]
+from apportion.core.rule import Rule
+from apportion.simulations.log import Numbers
+from apportion.simulations.rule_log import RuleLog, Series
 
 RECOVERED = 0.95
 """A rule is back after a change when it admits this part of what it may."""
@@ -82,113 +78,6 @@ class RuleFigures:
     stranded_share: float
     refused_with_room: float
     denied: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class RuleLog:
-    """The rows of one rule, by second of virtual time (`seconds` of them, from `begun_ns`), by edge and by label.
-
-    `limits`: the limit of a key that has none of its own; `may`: the sum of min(asked, limit) over keys, each by its
-    own, of what has been settled. `times`, `costs`, `keys`: of all that was charged.
-    """
-
-    rule: Rule
-    in_force: InForce
-    begun_ns: int
-    seconds: int
-    edges: tuple[str, ...]
-    limits: Series
-    requests: Series = field(init=False)
-    offered: Series = field(init=False)
-    admitted: Series = field(init=False)
-    refused_at_edge: Series = field(init=False)
-    asked: Counter[tuple[int, tuple[str, ...]]] = field(default_factory=Counter)
-    may: Series = field(init=False)
-    times: list[int] = field(default_factory=list)
-    costs: list[int] = field(default_factory=list)
-    keys: list[tuple[str, ...]] = field(default_factory=list)
-    labels: dict[tuple[str, ...], Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    denied: Counter[str] = field(default_factory=Counter)
-    degraded: int = 0
-    crossings: Series = field(init=False)
-    slices: dict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    given: Counter[int] = field(default_factory=Counter)
-    spent_at_edges: Counter[int] = field(default_factory=Counter)
-
-    def __post_init__(self) -> None:
-        shape = (self.seconds, len(self.edges))
-        self.offered, self.admitted = np.zeros(shape), np.zeros(shape)
-        self.refused_at_edge, self.crossings = np.zeros(self.seconds), np.zeros(self.seconds)
-        self.may, self.requests = np.zeros(self.seconds), np.zeros(self.seconds)
-
-    @property
-    def limit(self) -> float:
-        """Units a second of one key, the largest that one has."""
-        return max(map(per_second, self.rule.on_plans))
-
-    def settle(self) -> None:
-        """What was asked of each key in each second becomes what may be admitted: the sum of min(asked, limit)."""
-        for (at, key), cost in self.asked.items():
-            at_ns = self.begun_ns + at * EPOCH_NS
-            self.may[at] += min(cost, self.in_force.per_second(self.rule.name, at_ns, key))
-        self.asked.clear()
-
-
-def logs_of(
-    rows: Iterable[Row], rules: RuleSet, limits: InForce, edges: Sequence[str], seconds: int, begun_ns: int
-) -> dict[str, RuleLog]:
-    """Sort the rows by rule. What came or was answered after the last second is left out of series, not of labels."""
-    instants = [begun_ns + at * EPOCH_NS for at in range(seconds)]
-    logs = {}
-    for rule in rules.rules:
-        general = np.array([limits.per_second(rule.name, at) for at in instants])
-        logs[rule.name] = RuleLog(rule, limits, begun_ns, seconds, tuple(edges), general)
-    sort_rows(logs, rows)
-    return logs
-
-
-def sort_rows(logs: Mapping[str, RuleLog], rows: Iterable[Row]) -> None:
-    """Add rows to the logs of their rules."""
-    some = next(iter(logs.values()))
-    places, seconds, begun_ns = {name: at for at, name in enumerate(some.edges)}, some.seconds, some.begun_ns
-    for row in rows:
-        if isinstance(row, Answered):
-            _answered(logs[row.rule], row, places[row.edge])
-        elif isinstance(row, Offered):
-            at = (row.at_ns - begun_ns) // EPOCH_NS
-            if at < seconds and not row.peek:
-                for name, key, cost in zip(row.rules, row.keys, row.costs, strict=True):
-                    logs[name].requests[at] += 1
-                    logs[name].offered[at, places[row.edge]] += cost
-                    logs[name].asked[at, key] += cost
-        elif isinstance(row, Crossed):
-            if (row.at_ns - begun_ns) // EPOCH_NS < seconds:
-                for name in row.rules:
-                    logs[name].crossings[(row.at_ns - begun_ns) // EPOCH_NS] += 1
-        elif isinstance(row, Issued):
-            logs[row.rule].given[row.epoch] += row.units
-            if not row.lent:
-                logs[row.rule].slices[row.epoch][row.incarnation] += row.units
-        elif isinstance(row, Returned):
-            logs[row.rule].given[row.epoch] -= row.units
-
-
-def _answered(log: RuleLog, row: Answered, place: int) -> None:
-    at = (row.at_ns - log.begun_ns) // EPOCH_NS
-    if row.charged:
-        assert row.epoch is not None
-        log.labels[row.key][row.epoch] += row.cost
-        log.times.append(row.at_ns)
-        log.costs.append(row.cost)
-        log.keys.append(row.key)
-        log.degraded += row.cost if row.degraded else 0
-        log.spent_at_edges[row.epoch] += row.cost if row.at_edge and not row.degraded else 0
-        if at < log.seconds:
-            log.admitted[at, place] += row.cost
-    elif row.reason is not None:
-        log.denied[row.reason] += row.cost
-        if row.at_edge and row.reason == "over_limit" and at < log.seconds:
-            log.refused_at_edge[at] += row.cost
 
 
 def figures_of(log: RuleLog, warm_up: int, changes: Sequence[int], edges_max: int | None) -> RuleFigures:
@@ -259,25 +148,20 @@ def metered(
 
 def overshoot_in_a_second(log: RuleLog) -> int:
     """The most that a key was admitted in any second of virtual time beyond its rate + burst."""
-    if not log.times:
+    if not len(log.times):
         return 0
-    numbers: dict[tuple[str, ...], int] = {}
-    who = np.array([numbers.setdefault(key, len(numbers)) for key in log.keys])
-    times, costs = np.array(log.times), np.array(log.costs)
-    order = np.lexsort((times, who))
-    who, times, total = who[order], times[order], np.concatenate([[0], np.cumsum(costs[order])])
+    order = np.lexsort((log.times, log.who))
+    who, times, total = log.who[order], log.times[order], np.concatenate([[0], np.cumsum(log.costs[order])])
     apart = times + who * (int(np.ptp(times)) + 2 * EPOCH_NS)  # no second has requests of two keys
     first = np.searchsorted(apart, apart - EPOCH_NS, side="right")
     admitted = total[1:] - total[first]
-    over = admitted - _entitled(log, list(numbers), who, times)
+    over = admitted - _entitled(log, who, times)
     return ceil(max(0.0, float(over.max())))
 
 
-def _entitled(
-    log: RuleLog, keys: Sequence[tuple[str, ...]], who: npt.NDArray[np.int64], times: npt.NDArray[np.int64]
-) -> Series:
+def _entitled(log: RuleLog, who: Numbers, times: Numbers) -> Series:
     """Rate + burst of the key of each row, the number `who`, in the second that ends then."""
-    limits, name, end_ns = log.in_force, log.rule.name, int(times[-1])
+    limits, name, keys, end_ns = log.in_force, log.rule.name, list(log.keys), int(times[-1])
     if not limits.changing:
         return np.array([limits.largest_within(name, 0, end_ns, key) for key in keys])[who]
     instants = zip(who.tolist(), times.tolist(), strict=True)

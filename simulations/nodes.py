@@ -106,6 +106,7 @@ class EdgeNode(Client):
     def start(self) -> None:
         """Begin a life with an incarnation of its own."""
         self.incarnation = self.world.incarnation(self.name)
+        self.process = self.world.journal.started(self.name, self.incarnation)
         self.agent = self.world.options.make_agent(self.name, "here", self.incarnation, parsed)
         self._waiting: dict[int, tuple[int, int]] = {}
         self._flushing = False
@@ -116,10 +117,10 @@ class EdgeNode(Client):
         if not self.up:
             return
         journal, now_ns = self.world.journal, self.world.now_ns
-        journal.offered(now_ns, self.name, applications, peek)
-        answer = self.agent.ask(applications, self.now_ns, peek)
+        journal.offered(now_ns, self.process, applications, peek)
+        answer = self.agent.ask(applications, self.clock.read(now_ns), peek)
         if isinstance(answer, Decision):
-            journal.decided(now_ns, self.name, self.incarnation, answer)
+            journal.decided(now_ns, self.process, answer)
             return
         assert answer.number not in self._waiting
         self._waiting[answer.number] = (now_ns, min(each.rule.deadline_ns for each in applications))
@@ -166,9 +167,9 @@ class EdgeNode(Client):
             case edging.Settled(ticket, decision):
                 came_ns, deadline_ns = self._waiting.pop(ticket)
                 self.world.journal.settled(self.world.now_ns, came_ns, deadline_ns)
-                self.world.journal.decided(self.world.now_ns, self.name, self.incarnation, decision)
+                self.world.journal.decided(self.world.now_ns, self.process, decision)
             case edging.Shadowed(verdict):
-                self.world.journal.shadowed(self.world.now_ns, self.name, self.incarnation, verdict)
+                self.world.journal.shadowed(self.world.now_ns, self.process, verdict)
             case edging.Reconnect():
                 if self.stream is not None:
                     self.stream.cut(1500 * MS)

@@ -17,7 +17,7 @@ import numpy as np
 
 from apportion.core.errors import InputError
 from apportion.core.limit import EPOCH_NS
-from apportion.simulations.measures import Series
+from apportion.simulations.rule_log import Series
 from apportion.simulations.scenario import Fault, FaultKind
 from apportion.simulations.series import RuleSeries, RunSeries
 

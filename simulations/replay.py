@@ -18,9 +18,11 @@ from apportion.core.rule import Rule
 from apportion.simulations.access_log import SECOND, Entry
 from apportion.simulations.baselines import Baseline, named, rows_of
 from apportion.simulations.fold import Fold
+from apportion.simulations.log import Log
 from apportion.simulations.log_reader import LogReader
 from apportion.simulations.nodes import parsed
-from apportion.simulations.recording import Answered, Crossed, Offered, Recording, Row
+from apportion.simulations.recording import Recording
+from apportion.simulations.rows import Answered, Crossed, Offered, Row
 from apportion.simulations.run import DRAINED_S, STARTED_S, Outcome, broken_by, changes_of, world_of
 from apportion.simulations.scenario import RULE, Scenario
 from apportion.simulations.series import RunSeries, epoch_of_start
@@ -72,12 +74,12 @@ def replay(scenario: Scenario, reader: LogReader, seed: int, progress: Callable[
     traffic = _Ending(arrivals_of(reader, rule_named(rules, RULE), scenario.edges, seed, cleared))
     world = world_of(scenario, seed, recording, Options(), traffic)
     begun_ns = STARTED_S * SECOND
-    first = epoch_of_start(recording.rows, begun_ns)
+    first = epoch_of_start(recording.log.rows, begun_ns)
     fold = Fold(rules, scenario.edges, begun_ns, first)
     second, left = 0, DRAINED_S + 1
     while left:
         world.run(1)
-        fold.take(recording.rows, second)
+        fold.take(recording.log, second)
         recording.forget(first + second)
         second += 1
         left -= traffic.ended
@@ -103,8 +105,8 @@ def replay_baseline(
     seconds = 0
     for second, rows in groupby(rows_of(traffic, names, baseline), _second):
         for idle in range(seconds, second):
-            fold.take((), idle)
-        fold.take(list(rows), second)
+            fold.take(Log(), idle)
+        fold.take(Log.of(rows), second)
         seconds = second + 1
         progress(reader.share)
     figures, series = fold.finish(seconds, min(scenario.warm_up, seconds // 3), ())

@@ -13,9 +13,10 @@ from apportion.region import events as regional
 from apportion.simulations.checkers import violations
 from apportion.simulations.checkers_quality import shortcomings
 from apportion.simulations.in_force import InForce
-from apportion.simulations.measures import RuleFigures, figures_of, logs_of
+from apportion.simulations.measures import RuleFigures, figures_of
 from apportion.simulations.nodes import AllocatorNode, EdgeNode, RegionNode, parsed
-from apportion.simulations.recording import Offered, Recording
+from apportion.simulations.recording import Recording
+from apportion.simulations.rule_log import logs_of
 from apportion.simulations.scenario import FILE, Fault, FaultKind, Flow, Scenario
 from apportion.simulations.traffic import arrivals, streams_of
 from apportion.simulations.world import SECOND, Arrival, Options, World
@@ -49,20 +50,21 @@ def run(scenario: Scenario, seed: int, options: Options | None = None, progress:
     world = world_of(scenario, seed, recording, options or Options())
     for second in range(scenario.seconds + DRAINED_S):
         world.run(1)
+        recording.log.pack()
         if progress is not None:
             progress(second + 1)
     recording.ended(world.now_ns, world.region.disk.rollup.rows(0), world.open_requests())
-    rules, rows = parsed(scenario.rules), recording.rows
-    limits, edges = InForce(rules, rows), [edge.name for edge in world.edges]
-    logs = logs_of(rows, rules, limits, edges, scenario.seconds, STARTED_S * SECOND)
+    rules, log = parsed(scenario.rules), recording.log
+    limits, edges = InForce(rules, log.rows), [edge.name for edge in world.edges]
+    logs = logs_of(log, rules, limits, edges, scenario.seconds, STARTED_S * SECOND)
     changes = changes_of(scenario)
-    figures = tuple(figures_of(log, scenario.warm_up, changes, rules.edges_max) for log in logs.values())
+    figures = tuple(figures_of(each, scenario.warm_up, changes, rules.edges_max) for each in logs.values())
     broken = (
-        *map(str, violations(rows, rules)),
-        *map(str, shortcomings(scenario, figures, logs, rows, limits)),
+        *map(str, violations(log, rules)),
+        *map(str, shortcomings(scenario, figures, logs, log, limits)),
         *_failed(scenario, figures),
     )
-    return Outcome(scenario, seed, figures, broken, recording, sum(isinstance(row, Offered) for row in recording.rows))
+    return Outcome(scenario, seed, figures, broken, recording, int(log.offers().first.sum()))
 
 
 def world_of(
@@ -152,15 +154,21 @@ class Retrying(Recording):
     def __init__(self, flows: tuple[Flow, ...]) -> None:
         super().__init__()
         self._flows = {(flow.rule, flow.key): flow for flow in flows if flow.retries}
+        self._edges: dict[int, str] = {}
 
-    def decided(self, now_ns: int, edge: str, incarnation: int, decision: Decision) -> None:
-        super().decided(now_ns, edge, incarnation, decision)
+    def started(self, edge: str, incarnation: int) -> int:
+        process = super().started(edge, incarnation)
+        self._edges[process] = edge
+        return process
+
+    def decided(self, now_ns: int, process: int, decision: Decision) -> None:
+        super().decided(now_ns, process, decision)
         if decision.allowed:
             return
         verdict = decision.verdicts[0]
         flow = self._flows.get((verdict.rule.name, verdict.key[0] if verdict.key else ""))
         if flow is not None and self.world.chance(flow.retries / (flow.retries + 1)):
-            node = self.world.edge(edge)
+            node = self.world.edge(self._edges[process])
             asked = tuple(Application(each.rule, each.key, each.cost) for each in decision.verdicts)
             self.world.at(now_ns + flow.retry_after_ns, partial(node.ask, asked))
 

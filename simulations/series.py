@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from apportion.simulations.in_force import InForce
-from apportion.simulations.measures import RuleFigures, RuleLog, Series, logs_of, overshoots
+from apportion.simulations.measures import RuleFigures, overshoots
 from apportion.simulations.nodes import parsed
-from apportion.simulations.recording import Anchored, Issued, Returned, Row, Sliced
+from apportion.simulations.rows import Anchored, Issued, Returned, Row, Sliced
+from apportion.simulations.rule_log import RuleLog, Series, logs_of
 from apportion.simulations.run import STARTED_S, Outcome
 from apportion.simulations.scenario import Fault
 from apportion.simulations.world import SECOND
@@ -54,18 +55,18 @@ class RunSeries:
 
 def series_of(outcome: Outcome) -> RunSeries:
     """The series of a run that kept its whole log."""
-    scenario, rows = outcome.scenario, outcome.recording.rows
+    scenario, log = outcome.scenario, outcome.recording.log
     begun_ns = STARTED_S * SECOND
     rules = parsed(scenario.rules)
     edges = [f"edge-{at}" for at in range(scenario.edges)]
-    logs = logs_of(rows, rules, InForce(rules, rows), edges, scenario.seconds, begun_ns)
-    first = epoch_of_start(rows, begun_ns)
-    issued = _issued(rows, logs, first)
+    logs = logs_of(log, rules, InForce(rules, log.rows), edges, scenario.seconds, begun_ns)
+    first = epoch_of_start(log.rows, begun_ns)
+    issued = _issued(log.rows, logs, first)
     found = []
     for figures in outcome.rules:
-        log = logs[figures.rule]
-        over = [Over(epoch - first + 0.5, units) for epoch, units in overshoots(log)]
-        found.append(rule_series(figures, log, len(log.labels), issued[figures.rule], over))
+        of = logs[figures.rule]
+        over = [Over(epoch - first + 0.5, units) for epoch, units in overshoots(of)]
+        found.append(rule_series(figures, of, len(of.labels), issued[figures.rule], over))
     name = f"{scenario.name}, seed {outcome.seed}"
     return RunSeries(name, scenario.name, scenario.seconds, scenario.faults, tuple(found))
 

@@ -1,26 +1,14 @@
-"""What the rows of an event log add up to, for checkers: by quota, label, incarnation. Nothing is judged here."""
+"""What an event log adds up to, for checkers: by quota, label, incarnation. Nothing is judged here."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+
+import numpy as np
 
 from apportion.core.key import decode_key, encode_key, encode_quota
-from apportion.simulations.recording import (
-    Anchored,
-    Answered,
-    Counted,
-    Crossed,
-    Failed,
-    Issued,
-    Offered,
-    Open,
-    Returned,
-    Row,
-    Sliced,
-    Stored,
-    Waited,
-)
+from apportion.simulations.log import NO_EPOCH, Flags, Log, Numbers
+from apportion.simulations.rows import Anchored, Counted, Crossed, Failed, Issued, Open, Rare, Returned, Sliced, Stored
 
 Name = tuple[str, tuple[str, ...]]
 """A rule and a key's values."""
@@ -33,16 +21,17 @@ Right = tuple[int, bytes, int]
 
 
 class Sums:
-    """Sums of the rows read so far; units of cost.
+    """Sums of a log; units of cost. Quotas are named as the store files them.
 
     `spent[rule, key][epoch]`: charged by decisions that were given. Of that, by who spent it: `spent_here` from what an
     edge held, `degraded` by a stage. `issued`: what an edge was given, less what it returned (`returned`: of all);
     `slices` what plans gave of it, `largest_loans` the most that was lent ahead at once. `in_store`, `reported`,
     `counted`: what the store decided, was told first, and has counted at the end (None: the run has not ended).
-    `crossings` by edge and second. `demand` and `admitted`: (when, rule, cost) of requests for one rule.
+    `crossings` by edge and second. Columns of the log are `answers`, of them `charged` (units under a label), and
+    `waited`; their processes and quotas are places in `processes` and `names`.
     """
 
-    def __init__(self, rows: Iterable[Row] = ()) -> None:
+    def __init__(self, log: Log) -> None:
         self.spent: dict[Name, Counter[int]] = defaultdict(Counter)
         self.spent_here: Counter[Right] = Counter()
         self.degraded: Counter[Right] = Counter()
@@ -55,27 +44,33 @@ class Sums:
         self.reported: Counter[Label] = Counter()
         self.counted: dict[Label, int] | None = None
         self.crossings: Counter[tuple[str, int]] = Counter()
-        self.demand: list[tuple[int, str, int]] = []
-        self.admitted: list[tuple[int, str, int]] = []
-        self.answers: list[Answered] = []
         self.stores: list[Stored] = []
-        self.waited: list[Waited] = []
         self.open: list[Open] = []
         self.failed: list[Failed] = []
         self.anchored: list[Anchored] = []
-        self._keys: dict[tuple[str, str, tuple[str, ...]], bytes] = {}
-        for row in rows:
-            self.add(row)
+        self.answers, self.waited = log.answers(), log.waited.columns()
+        self.charged = self.answers.where(self.answers.epoch != NO_EPOCH)
+        self.processes = list(log.processes)
+        self.names: list[Name] = [(rule, key) for _, rule, key in log.quotas]
+        self.quotas = {encode_quota(of, rule, encode_key(key)): (rule, key) for of, rule, key in log.quotas}
+        self._add_spent()
+        for row in log.rows:
+            self._add(row)
 
-    def add(self, row: Row) -> None:
-        """Take the next row."""
+    def _add_spent(self) -> None:
+        spent, quotas = self.charged, list(self.quotas)
+        for process, number, epoch, at_edge, degraded, units in totals(
+            spent.cost, spent.process, spent.quota, spent.epoch, spent.at_edge, spent.degraded
+        ):
+            quota, (_, incarnation) = quotas[number], self.processes[process]
+            self.spent[self.quotas[quota]][epoch] += units
+            if degraded:
+                self.degraded[incarnation, quota, epoch] += units
+            elif at_edge:
+                self.spent_here[incarnation, quota, epoch] += units
+
+    def _add(self, row: Rare) -> None:
         match row:
-            case Answered():
-                self._answered(row)
-            case Offered(at_ns, _, (rule,), _, (cost,), False):
-                self.demand.append((at_ns, rule, cost))
-            case Waited():
-                self.waited.append(row)
             case Crossed(at_ns, edge):
                 self.crossings[edge, at_ns // 1_000_000_000] += 1
             case Issued(incarnation, _, quota, epoch, units, lent):
@@ -94,9 +89,9 @@ class Sums:
                 if not reported:
                     self.stores.append(row)
             case _:
-                self._rarely(row)
+                self._add_rare(row)
 
-    def _rarely(self, row: Row) -> None:
+    def _add_rare(self, row: Rare) -> None:
         match row:
             case Counted(quota, epoch, units):
                 self.counted = self.counted or {}
@@ -108,34 +103,27 @@ class Sums:
             case Anchored():
                 self.anchored.append(row)
 
-    def _answered(self, row: Answered) -> None:
-        self.answers.append(row)
-        if row.epoch is None:
-            return
-        self.spent[row.rule, row.key][row.epoch] += row.cost
-        quota = self.store_key(row)
-        if row.degraded:
-            self.degraded[row.incarnation, quota, row.epoch] += row.cost
-        elif row.at_edge:
-            self.spent_here[row.incarnation, quota, row.epoch] += row.cost
-        if row.alone:
-            self.admitted.append((row.at_ns, row.rule, row.cost))
-
-    def store_key(self, row: Answered) -> bytes:
-        """What a store files the row's quota under."""
-        name = row.domain, row.rule, row.key
-        found = self._keys.get(name)
-        if found is None:
-            found = self._keys[name] = encode_quota(row.domain, row.rule, encode_key(row.key))
-        return found
-
     def given(self, incarnation: int) -> int:
         """Units that one process gave to callers."""
-        return sum(row.cost for row in self.answers if row.incarnation == incarnation and row.epoch is not None)
+        mine = [number for number, (_, each) in enumerate(self.processes) if each == incarnation]
+        return int(self.charged.cost[np.isin(self.charged.process, mine)].sum())
 
-    def quotas(self) -> dict[bytes, Name]:
-        """The quotas that were asked for, by what a store files them under."""
-        return {quota: (rule, key) for (_, rule, key), quota in self._keys.items()}
+
+def totals(units: Numbers, *keys: Numbers | Flags) -> list[tuple[int, ...]]:
+    """Sums of `units` by the values of `keys`: (value of each key, sum), in the order of values."""
+    if not len(units):
+        return []
+    code, spans = np.zeros(len(units), np.int64), []
+    for key in keys:
+        low, high = int(key.min()), int(key.max())
+        code = code * (high - low + 1) + (key - low)
+        spans.append((low, high - low + 1))
+    codes, group = np.unique(code, return_inverse=True)
+    columns = [np.bincount(group, units).astype(np.int64)]
+    for low, span in reversed(spans):
+        codes, value = np.divmod(codes, span)
+        columns.append(value + low)
+    return list(zip(*(column.tolist() for column in reversed(columns)), strict=True))
 
 
 def named(quota: bytes) -> Name:

@@ -69,10 +69,9 @@ def would_deny_then_enforced(edges: int) -> tuple[int, bool]:
     for number in range(5):
         world.edges[number % edges].ask(applications(load(before)))
         world.run(0.3)
-    sums = world.sums
-    assert sum(row.rule == "enforced" for row in sums.answers) == 5
-    assert sum(sums.spent["enforced", ("t",)].values()) == 5
-    would_deny = sum(row.shadow and not row.allowed for row in sums.answers)
+    assert sum(row.rule == "enforced" for row in world.answers) == 5
+    assert sum(world.sums.spent["enforced", ("t",)].values()) == 5
+    would_deny = sum(row.shadow and not row.allowed for row in world.answers)
     in_force[0] = after
     world.restart(world.region, 0.1)
     world.run(3)

@@ -83,7 +83,7 @@ class Virtual:
         given: list[Decision] = [answer] if isinstance(answer, Decision) else []
         if isinstance(answer, Ticket):
             self._edge.waiting[answer.number] = (self.world.now_ns, 100 * MS)
-            self.world.journal.decided = lambda now_ns, edge, incarnation, decision: given.append(decision)  # type: ignore[method-assign]
+            self.world.journal.decided = lambda now_ns, process, decision: given.append(decision)  # type: ignore[method-assign]
             self.world.at(self.world.now_ns, partial(self._edge._flush, self._edge.life))
         while not given:
             self.world.run(0.001)

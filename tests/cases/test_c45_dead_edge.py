@@ -6,7 +6,7 @@ from apportion.simulations.network import MS
 from tests.faults.rules import application, quota_key
 from tests.faults.runs import broken
 from tests.faults.test_liveness import every
-from tests.faults.world import SECOND, Options, World
+from tests.faults.world import Options, World
 
 KILLED_S, BACK_S, END_S = 9, 13, 16
 
@@ -26,8 +26,7 @@ def run() -> World:
 
 def admitted(world: World, from_s: float, until_s: float) -> float:
     """Units a second that decisions gave out between two instants."""
-    units = sum(cost for at, _, cost in world.sums.admitted if from_s * SECOND <= at < until_s * SECOND)
-    return units / (until_s - from_s)
+    return world.admitted(from_s, until_s) / (until_s - from_s)
 
 
 def test_c45_its_part_is_redistributed_within_a_tick_of_its_epochs_end() -> None:

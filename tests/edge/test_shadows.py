@@ -28,9 +28,9 @@ def settled(name: str) -> World:
 def test_the_region_is_asked_for_a_shadow_once_the_others_have_let_the_request_pass() -> None:
     """Until then it is nowhere; its verdict comes after the decision."""
     world = settled("exact")
-    assert world.sums.answers == []
+    assert world.answers == []
     world.run(0.3)
-    decided, verdict = world.sums.answers
+    decided, verdict = world.answers
     assert (decided.rule, decided.decided, decided.shadow) == ("exact", True, False)
     assert (verdict.rule, verdict.allowed, verdict.charged) == ("shade", True, True)
 

@@ -59,7 +59,7 @@ def broken(world: World) -> dict[str, list[str]]:
     """What is wrong with a run that has ended, by the property that it breaks; empty when all holds."""
     world.recording.ended(world.now_ns, world.region.disk.rollup.rows(0), world.open_requests())
     found: dict[str, list[str]] = {}
-    for each in violations(world.recording.rows, load(RULES)):
+    for each in violations(world.recording.log, load(RULES)):
         found.setdefault(each.property, []).append(str(each))
     return found
 
@@ -91,7 +91,7 @@ def worst_share(world: World) -> float:
 def unreported(world: World) -> dict[Label, tuple[int, int]]:
     """Labels of which more was given than the rollup says: right only where an edge died before its report."""
     found, rollup = {}, world.rollup()
-    for quota, name in world.sums.quotas().items():
+    for quota, name in world.sums.quotas.items():
         for epoch, units in world.sums.spent.get(name, {}).items():
             known = rollup.get((quota, epoch), 0)
             if units > known:

@@ -17,9 +17,7 @@ HEALED_S, NORMAL_S, END_S = 4.0, 7.0, 12.0
 
 def fitted(world: World, name: str) -> tuple[float, float]:
     """Admitted, and min(demand, limit), of a rule in the calm stretch."""
-    calm = range(int(NORMAL_S * SECOND), int(END_S * SECOND))
-    demand = sum(cost for at, rule, cost in world.sums.demand if rule == name and at in calm)
-    admitted = sum(cost for at, rule, cost in world.sums.admitted if rule == name and at in calm)
+    demand, admitted = world.demand(NORMAL_S, END_S, name), world.admitted(NORMAL_S, END_S, name)
     return admitted, min(demand, RATES[name] * (END_S - NORMAL_S))
 
 

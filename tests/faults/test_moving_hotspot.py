@@ -26,10 +26,8 @@ def utilisation(dwell_s: int, factor: float) -> float:
         world.at(int(at * SECOND), partial(world.edges[edge].ask, (application("hundred"),)))
     world.run(END_S + 0.5)
     assert broken(world) == {}
-    sums, seconds = world.sums, range(WARM_S, END_S)
-    admitted = sum(cost for when, _, cost in sums.admitted if when // SECOND in seconds)
-    demand = [sum(cost for when, _, cost in sums.demand if when // SECOND == second) for second in seconds]
-    return admitted / sum(min(each, 100) for each in demand)
+    demand = [world.demand(second, second + 1) for second in range(WARM_S, END_S)]
+    return world.admitted(WARM_S, END_S) / sum(min(each, 100) for each in demand)
 
 
 @pytest.mark.parametrize("factor", [1.0, 2.5])

@@ -25,7 +25,7 @@ def decide(world: World, *applications: Application) -> Decision:
     while isinstance(answer, Ticket):
         edge.waiting[answer.number] = (world.now_ns, 100 * MS)
         given: list[Decision] = []
-        world.recording.decided = lambda now_ns, edge, incarnation, decision, given=given: given.append(decision)  # type: ignore[method-assign, misc]
+        world.recording.decided = lambda now_ns, process, decision, given=given: given.append(decision)  # type: ignore[method-assign, misc]
         world.at(world.now_ns, partial(edge._flush, edge.life))
         while not given:
             world.run(0.0005)

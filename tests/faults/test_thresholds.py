@@ -20,12 +20,6 @@ def every(world: World, edge: int, rate: int, name: str, from_s: float, until_s:
         world.at(when, partial(world.edges[edge].ask, (application(name),)))
 
 
-def admitted(world: World, name: str, from_s: float, until_s: float) -> int:
-    """Units that were admitted in that stretch of the run."""
-    stretch = range(int(from_s * SECOND), int(until_s * SECOND))
-    return sum(cost for at, rule, cost in world.sums.admitted if rule == name and at in stretch)
-
-
 def test_at_each_edge_needs_nobody() -> None:
     """20/s at each of three edges, before and after the region has gone; nothing crosses, nothing is degraded."""
     world = World(3, QUICK)
@@ -35,8 +29,8 @@ def test_at_each_edge_needs_nobody() -> None:
     world.run(7)
     world.region.crash()
     world.run(5.5)
-    assert admitted(world, "each", 4, 6) == 3 * 2 * 20
-    assert admitted(world, "each", 9, 11) == 3 * 2 * 20
+    assert world.admitted(4, 6, "each") == 3 * 2 * 20
+    assert world.admitted(9, 11, "each") == 3 * 2 * 20
     assert not world.sums.crossings
     assert not any(edge.waiting for edge in world.edges)
 
@@ -50,10 +44,10 @@ def test_slack_follows_demand_and_falls_back_to_shares() -> None:
     world.run(10)
     world.region.crash()
     world.run(7)
-    calm = admitted(world, "spread", 6, 9)
+    calm = world.admitted(6, 9, "spread")
     assert 3 * 165 <= calm <= 3 * 176
-    assert admitted(world, "spread", 13, 16) <= 3 * (22 + 10) + 22
-    assert admitted(world, "spread", 13, 16) >= 3 * (22 + 10) - 22
+    assert world.admitted(13, 16, "spread") <= 3 * (22 + 10) + 22
+    assert world.admitted(13, 16, "spread") >= 3 * (22 + 10) - 22
     assert not world.sums.crossings
     assert "S1" not in broken(world)
 
@@ -65,7 +59,7 @@ def test_a_key_that_stays_below_its_share_everywhere_is_never_divided() -> None:
     for edge in range(3):
         every(world, edge, 20, "spread", 2, 8)
     world.run(8.5)
-    assert admitted(world, "spread", 3, 8) == 3 * 5 * 20
+    assert world.admitted(3, 8, "spread") == 3 * 5 * 20
     assert not any(plan.named for plan in world.region.authority.lending.plans.values())
 
 
@@ -75,7 +69,7 @@ def test_edge_region_admits_what_the_limit_allows_and_sheds_the_rest_at_the_edge
     world.start()
     every(world, 0, 800, "both", 2, 10)
     world.run(10.5)
-    assert 5 * 80 - 8 <= admitted(world, "both", 4, 9) <= 5 * 80 + 8
+    assert 5 * 80 - 8 <= world.admitted(4, 9, "both") <= 5 * 80 + 8
     assert max(count for (_, second), count in world.sums.crossings.items() if 4 <= second < 9) <= 110  # of 800
     assert not broken(world)
 
@@ -114,5 +108,5 @@ def test_demand_that_moves_below_the_limit_is_refused_nowhere() -> None:
     for turn in range(4):
         every(world, turn % 3, 70, "both", 2 + 3 * turn, 5 + 3 * turn)
     world.run(14.5)
-    assert admitted(world, "both", 2, 14) == 4 * 3 * 70
+    assert world.admitted(2, 14, "both") == 4 * 3 * 70
     assert not broken(world)

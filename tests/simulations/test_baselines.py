@@ -9,7 +9,7 @@ import pytest
 
 from apportion.core.request import Application
 from apportion.simulations.baselines import Baseline, rows_of, run_baseline
-from apportion.simulations.recording import Answered, Crossed
+from apportion.simulations.rows import Answered, Crossed
 from apportion.simulations.scenario_file import parse_scenario
 from apportion.simulations.traffic import rule_named
 from apportion.simulations.world import SECOND, Arrival

@@ -9,8 +9,9 @@ from apportion.core.messages import Rules
 from apportion.simulations.checkers import violations
 from apportion.simulations.checkers_quality import newcomer_refused
 from apportion.simulations.in_force import InForce
+from apportion.simulations.log import Log
 from apportion.simulations.nodes import parsed
-from apportion.simulations.recording import (
+from apportion.simulations.rows import (
     Anchored,
     Answered,
     Counted,
@@ -54,7 +55,7 @@ def issued(units: int, epoch: int) -> list[Row]:
 def found(rows: list[Row], enforce: str = "lease", stages: tuple[str, ...] = ("deny",)) -> set[str]:
     """The properties that are broken."""
     log: list[Row] = [Anchored(0, 0, 0, SECOND), *rows]
-    return {each.property for each in violations(log, parsed(rules(enforce, stages=stages)))}
+    return {each.property for each in violations(Log.of(log), parsed(rules(enforce, stages=stages)))}
 
 
 WHOLE = [*issued(100, 1), *issued(100, 2), admitted(1.5, 100, 1), admitted(2.9, 100, 2)]
@@ -118,4 +119,4 @@ def test_a_newcomer_is_served_while_there_is_room(spent: int, seen: list[str]) -
     refused = admitted(1.6, 1, 1, incarnation=8, decided=False, allowed=False, charged=False, reason="over_limit")
     rows = [*issued(100, 1), admitted(1.5, spent, 1), refused._replace(epoch=None)]
     limits = InForce(parsed(rules("lease")), rows)
-    assert [each.property for each in newcomer_refused(rows, limits)] == seen
+    assert [each.property for each in newcomer_refused(Log.of(rows), limits)] == seen

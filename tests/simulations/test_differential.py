@@ -13,7 +13,7 @@ from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.request import Application
 from apportion.edge.alone import Alone
 from apportion.simulations.nodes import parsed
-from apportion.simulations.recording import Answered, Offered
+from apportion.simulations.rows import Answered, Offered
 from apportion.simulations.run import Outcome, run
 from apportion.simulations.scenario import Scenario
 from apportion.simulations.scenario_file import parse_scenario
@@ -36,7 +36,7 @@ def scenario(edges: int, enforce: str, load: str, more: str = "") -> Scenario:
 
 def answered_at_once(outcome: Outcome) -> list[tuple[Offered, Answered]]:
     """Each request with its answer, where nothing crosses."""
-    rows = outcome.recording.rows
+    rows = outcome.recording.log
     return [(came, said) for came, said in pairwise(rows) if isinstance(came, Offered) and isinstance(said, Answered)]
 
 
@@ -62,7 +62,7 @@ def test_the_edge_of_the_simulator_is_the_engine_of_an_edge_alone() -> None:
     rule = rule_named(parsed(world.rules), "search")
     for came, said in answered_at_once(run(world, 2)):
         now_ns = came.at_ns
-        decision = alone.decide((Application(rule, came.keys[0], came.costs[0]),), peek=False)
+        decision = alone.decide((Application(rule, came.key, came.cost),), peek=False)
         assert decision.allowed is said.allowed
 
 
@@ -75,7 +75,7 @@ def test_edges_without_delay_are_one_central_bucket(enforce: str, load: str) -> 
     world = replace(scenario(8, enforce, load), allocators=0)
     outcome = run(world, 1)
     bucket, central, edges = Bucket(RateLimit(RATE, EPOCH_NS, RATE // 4), 0), np.zeros(20), np.zeros(20)
-    for row in outcome.recording.rows:
+    for row in outcome.recording.log:
         if isinstance(row, Offered) and bucket.admits(1, row.at_ns):
             bucket.charge(1)
             central[row.at_ns // EPOCH_NS] += 1

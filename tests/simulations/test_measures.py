@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apportion.simulations.recording import Returned, Row
+from apportion.simulations.rows import Returned, Row
 from tests.simulations.written import admitted, by_second, crossed, figures, issued, offered, refused
 
 

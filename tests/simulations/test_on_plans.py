@@ -6,7 +6,7 @@ import pytest
 
 from apportion.simulations.in_force import InForce
 from apportion.simulations.nodes import parsed
-from apportion.simulations.recording import Row
+from apportion.simulations.rows import Row
 from apportion.simulations.world import SECOND
 from tests.simulations.written import PLANS, admitted, figures, offered, on_plans, ruled
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apportion.simulations.recording import Row
+from apportion.simulations.rows import Row
 from tests.simulations.written import admitted, by_second, figures, ruled, rules, texts, unlimited
 
 

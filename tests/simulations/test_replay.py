@@ -119,7 +119,7 @@ def test_a_small_log_comes_to_what_its_limit_says(tmp_path: Path) -> None:
     assert 515 <= figures.admitted <= 520
     assert 480 <= figures.denied["over_limit"] <= 485
     assert (figures.overshoot_label, figures.bound, found.outcome.broken) == (0, 0, ())
-    assert found.outcome.recording.rows == []
+    assert list(found.outcome.recording.log) == []
     (series,) = found.series.rules
     assert series.offered.tolist() == [100.0] * 10
     assert found.notes == (

@@ -8,9 +8,11 @@ from apportion.core.key import encode_key, encode_quota
 from apportion.core.messages import Rules
 from apportion.core.rule import RuleSet
 from apportion.simulations.in_force import InForce
-from apportion.simulations.measures import RuleFigures, figures_of, logs_of
+from apportion.simulations.log import Log
+from apportion.simulations.measures import RuleFigures, figures_of
 from apportion.simulations.nodes import parsed
-from apportion.simulations.recording import Answered, Crossed, Issued, Offered, Row, Ruled
+from apportion.simulations.rows import Answered, Crossed, Issued, Offered, Row, Ruled
+from apportion.simulations.rule_log import logs_of
 from apportion.simulations.scenario import OneRule
 from apportion.simulations.world import SECOND
 
@@ -66,7 +68,9 @@ def at(second: float) -> int:
 
 def offered(second: float, cost: int, edge: int = 0, key: str = "k") -> Offered:
     """A request."""
-    return Offered(at(second), EDGES[edge], ("search",), ((key,),), (cost,), peek=False)
+    return Offered(
+        at(second), EDGES[edge], edge, "simulated", "search", (key,), cost, peek=False, first=True, alone=True
+    )
 
 
 def admitted(second: float, cost: int, edge: int = 0, key: str = "k", **other: object) -> Answered:
@@ -108,5 +112,6 @@ def figures(
 ) -> RuleFigures:
     """What the rows come to."""
     found = of or rules()
-    (log,) = logs_of(rows, found, InForce(found, rows), EDGES, seconds, BEGUN_NS).values()
-    return figures_of(log, warm_up, changes, found.edges_max)
+    log = Log.of(rows)
+    (of_rule,) = logs_of(log, found, InForce(found, log.rows), EDGES, seconds, BEGUN_NS).values()
+    return figures_of(of_rule, warm_up, changes, found.edges_max)
