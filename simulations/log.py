@@ -69,15 +69,15 @@ class Table:
             self._packed.append(np.array(self._recent, np.int64).reshape(-1, self.width))
             self._recent.clear()
 
+    def extend(self, *columns: Numbers) -> None:
+        """Add lines by their columns."""
+        self.pack()
+        self._packed.append(np.stack(columns, axis=1))
+
     def columns(self) -> Numbers:
         """All lines, of shape (width, lines)."""
         self.pack()
         return np.concatenate([np.empty((0, self.width), np.int64), *self._packed]).T.copy()
-
-    def clear(self) -> None:
-        """Forget all lines."""
-        self._recent.clear()
-        self._packed.clear()
 
 
 class Offers(NamedTuple):
@@ -172,17 +172,27 @@ class Log:
         process = self.processes[row.edge, row.incarnation]
         return process, self.asks[row.domain, row.rule, row.key, row.cost]
 
+    def extend(self, other: Log, since: int) -> None:
+        """Add what happened next, without what is of epochs before `since`."""
+        processes, asks = _renumbered(self.processes, other.processes), _renumbered(self.asks, other.asks)
+        at_ns, process, ask, kind = other.offered.columns()
+        kinds = _renumbered(self.kinds_offered, other.kinds_offered)
+        self.offered.extend(at_ns, processes[process], asks[ask], kinds[kind])
+        at_ns, process, ask, epoch, kind = other.answered.columns()
+        kinds, kept = _renumbered(self.kinds_answered, other.kinds_answered), (epoch >= since) | (epoch == NO_EPOCH)
+        before = len(self.answered) + np.concatenate([[0], np.cumsum(kept)])
+        columns = at_ns, processes[process], asks[ask], epoch, kinds[kind]
+        self.answered.extend(*(column[kept] for column in columns))
+        self.waited.extend(*other.waited.columns())
+        for place, row in zip(other.places, other.rows, strict=True):
+            if getattr(row, "epoch", since) >= since:
+                self.rows.append(row)
+                self.places.append(int(before[place]))
+
     def pack(self) -> None:
         """Take less room from now on: done once a second of a run."""
         for table in (self.offered, self.answered, self.waited):
             table.pack()
-
-    def forget(self) -> None:
-        """Drop all but the names of processes: of a run too long to keep."""
-        for table in (self.offered, self.answered, self.waited):
-            table.clear()
-        for kept in (self.asks, self.rows, self.places):
-            kept.clear()
 
     def __len__(self) -> int:
         """How much has happened."""
@@ -255,3 +265,8 @@ class Log:
 def _flags(kinds: Sequence[tuple[bool, ...]], width: int, kind: Numbers) -> list[Flags]:
     """A column for each flag of the kinds."""
     return [column[kind] for column in np.array(kinds, np.bool_).reshape(-1, width).T]
+
+
+def _renumbered(ours: Names[Name], theirs: Names[Name]) -> Numbers:
+    """Our number of each of their names."""
+    return np.array([ours[name] for name in theirs], np.int64)
