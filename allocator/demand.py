@@ -188,7 +188,9 @@ class DemandHistory:
         row = np.zeros(len(history.quotas), np.int64)
         row[places[known]] = demand[known]
         history.record(epoch, row, whole_past=first and ran_before)
-        self._drop(history, ~history.idle())
+        idle = history.idle()
+        if idle.any():
+            self._drop(history, ~idle)
         return True
 
     def foresee(self, edge: int, epoch: int, quotas: Indexes, kept: npt.NDArray[np.uint64]) -> None:
@@ -205,7 +207,10 @@ class DemandHistory:
     def _admit(self, history: EdgeHistory, quotas: Indexes, demand: Integers) -> None:
         """Make cells for what is asked for and has none, as far as there is room."""
         _, known = history.find(quotas)
-        new = np.unique(quotas[~known & (demand > 0)])
+        wanted = quotas[~known & (demand > 0)]
+        if not len(wanted):  # as of nearly every report
+            return
+        new = np.unique(wanted)
         room = max(self._cells_max - self.cells, 0)
         self.refused += max(len(new) - room, 0)
         new = new[:room]

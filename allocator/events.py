@@ -7,19 +7,19 @@ monotonic clock. Commands are performed in the order given.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from apportion.core.allocator_messages import FromAllocator, ToAllocator
+from apportion.core.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Connected:
     """A link is open; nothing was said on it yet."""
 
     link: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Received:
     """A message came in on a link."""
 
@@ -27,14 +27,14 @@ class Received:
     message: ToAllocator
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Lost:
     """A link is gone, for whatever reason; what was sent on it may or may not have arrived."""
 
     link: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Polled:
     """Time passed."""
 
@@ -42,7 +42,7 @@ class Polled:
 Input = Connected | Received | Lost | Polled
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Send:
     """Send on that link."""
 
@@ -50,7 +50,7 @@ class Send:
     message: FromAllocator
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Event:
     """Something to log: its name in the past tense, level "debug", "info", "warning" or "error", and its fields."""
 

@@ -133,10 +133,14 @@ class Heard:
     def translate(self, ids: Ids, intern: Callable[[Quota], int]) -> Indexes:
         """Our ids for the peer's; UNKNOWN or IGNORED where there is none. `intern` says what ours is, once for each."""
         theirs = ids.astype(np.int64)
-        ours = np.full(len(theirs), UNKNOWN, np.int64)
         inside = theirs < len(self._ours)
-        ours[inside] = self._ours[theirs[inside]]
-        for at in np.flatnonzero(ours == UNKNOWN).tolist():
+        if inside.all():
+            ours = self._ours[theirs]
+        else:
+            ours = np.full(len(theirs), UNKNOWN, np.int64)
+            ours[inside] = self._ours[theirs[inside]]
+        unknown = ours == UNKNOWN
+        for at in np.flatnonzero(unknown).tolist() if unknown.any() else ():
             quota = self._quotas.get(int(theirs[at]))
             if quota is not None:
                 ours[at] = self._ours[theirs[at]] = intern(quota)

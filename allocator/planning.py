@@ -5,8 +5,6 @@ Which epochs may be planned at all is the leader's business; how a quota is cut 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -21,9 +19,10 @@ from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import Quota, no_ids, no_units
 from apportion.core.rule import Rule, RuleSet
 from apportion.core.threshold import with_slack
+from apportion.core.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Worth:
     """What a quota is worth, and how it is divided. `slack` in hundredths of a percent, of what is given away."""
 
@@ -85,7 +84,7 @@ class Limits:
         return modes[self._of_quota[quotas]]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Attached:
     """Who can hold units: each edge's incarnation with that of the replica it is attached to, and the replicas'."""
 
@@ -93,7 +92,7 @@ class Attached:
     replicas: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Planned:
     """A plan without names, the quotas it names, and how many of them were contended."""
 
@@ -103,7 +102,7 @@ class Planned:
     contended: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Given:
     """What one edge is given of some quotas, and which of it is more than its base demand on purpose."""
 

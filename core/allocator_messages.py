@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from apportion.core.messages import Ids, QuotaName, Refused, Register, Rules, Tick, Units, no_ids, no_units
+from apportion.core.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AllocatorHello:
     """First message of an allocator."""
 
@@ -15,14 +16,14 @@ class AllocatorHello:
     incarnation: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Lead:
     """Take the lead: set generation to `generation` if the register still holds `generation` - 1."""
 
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Claim:
     """Claim `epoch` for `generation`, before any slice of it is sent."""
 
@@ -30,7 +31,7 @@ class Claim:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Column:
     """What one holder gets: an edge or a replica, by incarnation. `kept`: ids whose units an edge does not return
     early, because it is small and the quota overloaded (design 5.9).
@@ -42,7 +43,7 @@ class Column:
     kept: Ids = field(default_factory=no_ids)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Plan:
     """The division of `epoch`, complete. Sum over columns + `held_*` = Q_k for every divided quota that it names.
     `held_*`: what silent edges may still spend; `slowed_*` the same of undivided quotas, whose buckets fill less.
@@ -59,7 +60,7 @@ class Plan:
     slowed: Units = field(default_factory=no_units)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Holder:
     """An attached edge, or a replica (`replica` true), as the leader sees it."""
 
@@ -69,7 +70,7 @@ class Holder:
     replica: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Governance:
     """Region to allocator, on attaching and each second: time, register, rules version, who is attached to this
     replica.
@@ -82,7 +83,7 @@ class Governance:
     rules_version: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RegisterAnswer:
     """Outcome of a Lead or Claim: whether it took effect, and the register as it is now."""
 
@@ -90,7 +91,7 @@ class RegisterAnswer:
     register: Register
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Demand:
     """One edge's report as the allocator needs it. `early`: the epoch is not over, `demand` is what the edge kept of
     these quotas when it returned the rest, and of others nothing is said.
@@ -104,7 +105,7 @@ class Demand:
     early: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Remembered:
     """What a replica remembers of the edge with that id: its last slices, and its last sign of life.
 

@@ -122,6 +122,22 @@ class Budget:
         ready = self.level // EPOCH_NS
         return ready if ready < self.units else self.units
 
+    def draw(self, units: int, now_ns: int) -> int:
+        """`available` and `take` in one: whole units that may be spent after it; below 0, and nothing taken, where
+        fewer than `units` may.
+        """
+        if now_ns > self.last_ns:
+            level = self.level + self.rate * (now_ns - self.last_ns)
+            full = self.depth * EPOCH_NS
+            self.level = level if level < full else full
+            self.last_ns = now_ns
+        ready = self.level // EPOCH_NS
+        left = (ready if ready < self.units else self.units) - units
+        if left >= 0:
+            self.units -= units
+            self.level -= units * EPOCH_NS
+        return left
+
     def take(self, units: int) -> None:
         """Spend `units`; call only for what `available` named at the same instant."""
         assert 0 <= units <= self.units, "a holder never spends more of a label than it holds"

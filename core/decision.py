@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
 
 from apportion.core.limit import RateLimit
 from apportion.core.rule import Rule
+from apportion.core.value import value
 
 
 class Reason(Enum):
@@ -27,7 +27,8 @@ class Scope(Enum):
     REGION = "region"
 
 
-class Verdict(NamedTuple):
+@value
+class Verdict:
     """What one rule said of a request.
 
     `key` holds the values of the rule's key; `cost` the units asked; `charged` whether they were charged (a peek and a

@@ -32,9 +32,10 @@ class EpochClock:
     def begin_provisionally(self, now_ns: int) -> None:
         """Count epochs from 1, since nobody is there to say which they are; the first message replaces the mapping."""
         assert self.known is None, "only before the first message"
-        self._offsets.append(now_ns - EPOCH_NS)
+        self._least = now_ns - EPOCH_NS
+        self._offsets.append(self._least)
         self._provisional = True
-        self._map(1)
+        self._reach(1)
 
     def provisional_epoch(self, now_ns: int) -> int | None:
         """The epoch now, while it is this clock's own count; None once there was a message, or nothing at all."""
@@ -48,8 +49,14 @@ class EpochClock:
             self._offsets.clear()
             self._provisional = False
         # Start of epoch 0 on the local clock, too late by what the message took to arrive: hence the least of many.
-        self._offsets.append(now_ns + left_ns - (epoch + 1) * EPOCH_NS)
-        self._map(epoch)
+        offset = now_ns + left_ns - (epoch + 1) * EPOCH_NS
+        forgotten = self._offsets[0] if len(self._offsets) == OFFSETS_KEPT else None
+        self._offsets.append(offset)
+        if len(self._offsets) == 1 or offset < self._least:
+            self._least = offset
+        elif forgotten == self._least:
+            self._least = min(self._offsets)
+        self._reach(epoch if self.known is None else max(epoch, self.known))
         current = self.now(now_ns)
         assert current is not None
         return current
@@ -73,11 +80,6 @@ class EpochClock:
     def error_ns(self) -> int:
         """Spread of the remembered offsets: the error that the mapping would have had with the worst of them."""
         return max(self._offsets) - min(self._offsets) if self._offsets else 0
-
-    def _map(self, epoch: int) -> None:
-        """There is another offset, and `epoch` has begun."""
-        self._least = min(self._offsets)
-        self._reach(epoch if self.known is None else max(epoch, self.known))
 
     def _reach(self, epoch: int) -> None:
         self.known = epoch

@@ -7,7 +7,7 @@ same to the bit (design 4.2). A *backlog* is counted in unit-ticks: units x peri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 EPOCH_NS = 1_000_000_000
 """Length of an epoch: quotas are divided again once a second."""
@@ -30,14 +30,19 @@ class RateLimit:
     """`units` per `period_ns`, at most `burst` at once. Entitles to rate x w + burst in any interval of length w.
 
     `units` 0 admits nothing, ever (then `burst` is 0 too). Raises ValueError for values that cannot be computed
-    exactly.
+    exactly. `tick_ns`: nanoseconds of one tick; `period_ticks`: the period in ticks, the P of algorithms section 3.
+    Both follow from the period, and are worked out once as every decision asks for them.
     """
 
     units: int
     period_ns: int
     burst: int
+    tick_ns: int = field(init=False, compare=False, repr=False)
+    period_ticks: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "tick_ns", tick_ns(self.period_ns))
+        object.__setattr__(self, "period_ticks", self.period_ns // self.tick_ns)
         if self.units < 0 or self.burst < 0 or self.period_ns <= 0:
             raise ValueError("units and burst are at least 0, the period is above 0")
         if self.period_ns % self.tick_ns:
@@ -46,16 +51,6 @@ class RateLimit:
             raise ValueError("a rate of 0 has burst 0, and only that one")
         if self.burst > self.burst_max:
             raise ValueError(f"burst is at most {self.burst_max} for this period")
-
-    @property
-    def tick_ns(self) -> int:
-        """Nanoseconds of one tick."""
-        return tick_ns(self.period_ns)
-
-    @property
-    def period_ticks(self) -> int:
-        """The period in ticks: the P of algorithms section 3."""
-        return self.period_ns // self.tick_ns
 
     @property
     def burst_max(self) -> int:

@@ -7,13 +7,15 @@ equal lengths. All epochs are region epochs; nothing here carries an absolute ti
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from apportion.core.space_saving import Counted
+from apportion.core.value import value
 
 Ids = npt.NDArray[np.uint32]
 Units = npt.NDArray[np.uint64]
@@ -29,16 +31,17 @@ def no_units() -> Units:
     return np.empty(0, np.uint64)
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """A quota by name: rule x key. `key` is encoded by `core.key.encode_key`."""
+class Quota(NamedTuple):
+    """A quota by name: rule x key. `key` is encoded by `core.key.encode_key`. A tuple, since what is hashed for each
+    member of each crossing is hashed in C.
+    """
 
     domain: str
     rule: str
     key: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class QuotaName:
     """Declares that `id` means `quota` on this stream, in this direction, from this message on."""
 
@@ -54,7 +57,7 @@ class EpochKind(IntEnum):
     DIRECT = 2  # nobody claimed it in time: all divided quotas are taken in the store
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EpochMark:
     """One epoch of the register: its kind, and the generation that claimed it (0 unless PLANNED)."""
 
@@ -63,7 +66,7 @@ class EpochMark:
     generation: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Register:
     """The one record that is changed only by compare-and-set. `marks` are the last 8 epochs, ascending.
 
@@ -80,10 +83,13 @@ class Register:
 
     def mark(self, epoch: int) -> EpochMark | None:
         """What the register says of `epoch`; None when it says nothing (not begun, or longer ago than 8 epochs)."""
-        return next((mark for mark in self.marks if mark.epoch == epoch), None)
+        for mark in self.marks:
+            if mark.epoch == epoch:
+                return mark
+        return None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rules:
     """The rules in force: a version that only rises, and the texts of the files by name."""
 
@@ -94,7 +100,7 @@ class Rules:
 # --- edge to region -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Hello:
     """First message of an edge. `incarnation` is random at its start; `epoch` the highest it has seen, 0 if none."""
 
@@ -105,7 +111,7 @@ class Hello:
     rules_version: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Member:
     """One quota that a group of requests needs: `cost` units for each request, 0 = a peek at it."""
 
@@ -113,7 +119,7 @@ class Member:
     cost: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Group:
     """`count` requests that are alike; each needs all `members` or none. `peek`: look, charge nothing."""
 
@@ -122,7 +128,7 @@ class Group:
     peek: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Acquire:
     """One crossing: what waits at the edge, as groups in order of arrival, and units to borrow `ahead` as (id,
     units).
@@ -134,7 +140,7 @@ class Acquire:
     ahead: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Report:
     """What an edge did in `epoch`, sent until acknowledged. Every row is one quota.
 
@@ -159,7 +165,7 @@ class Report:
     degraded_rules: tuple[tuple[str, str, int], ...] = ()  # domain, name, answers that were degraded in it
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Return:
     """Unspent units of `epoch` that the edge gives back: its own right is already lowered; never sent twice.
 
@@ -174,12 +180,12 @@ class Return:
     ready: Units = field(default_factory=no_units)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Leave:
     """The edge stops in good order; it reports nothing more."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RulesAck:
     """The edge decides by this version of the rules, and the first plan that names it, or a later one, is current."""
 
@@ -189,7 +195,7 @@ class RulesAck:
 # --- region to edge -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Tick:
     """The epoch now and the nanoseconds it still lasts at the sender. Sent each second and with every answer."""
 
@@ -197,7 +203,7 @@ class Tick:
     left_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Welcome:
     """Answer to Hello: the rules, the time, and the region replica's incarnation."""
 
@@ -206,7 +212,7 @@ class Welcome:
     replica: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Slices:
     """The edge's column of the plan of `epoch`, complete: a quota it does not name, this edge does not hold. `kept`:
     as in Column.
@@ -232,7 +238,7 @@ class Outcome(IntEnum):
     UNAVAILABLE = 5  # the store did not answer
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MemberAnswer:
     """State of one member after the group's admitted requests were charged.
 
@@ -250,7 +256,7 @@ class MemberAnswer:
     store: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GroupAnswer:
     """`admitted` of the group's requests passed, the first ones; the rest did not."""
 
@@ -258,7 +264,7 @@ class GroupAnswer:
     members: tuple[MemberAnswer, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Lent:
     """Units borrowed ahead, spendable only while the edge's epoch is `epoch`."""
 
@@ -267,7 +273,7 @@ class Lent:
     units: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AcquireAnswer:
     """Answer to the Acquire of the same number; `groups` in its order."""
 
@@ -277,14 +283,14 @@ class AcquireAnswer:
     lent: tuple[Lent, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReportAck:
     """The report of that number is in the rollup; it need not be sent again."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Refused:
     """The region will not keep this stream; `retry` says whether the same peer may try again."""
 

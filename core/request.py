@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from apportion.core.rule import REQUESTS, Rule
+from apportion.core.value import value
 
 COST_MAX = 2**64 - 1
 """Largest cost the wire can carry; a larger one is an error of the caller."""
@@ -21,7 +21,7 @@ Cost = int | Mapping[str, int] | None
 """What a request costs: units by measure, or one number for `requests` (0 a peek at all rules); None: nothing said."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Descriptor:
     """One set of dimensions of a request, and what it costs."""
 
@@ -29,7 +29,7 @@ class Descriptor:
     cost: Cost = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Application:
     """One rule that applies to a request under one key, charged once with the sum of the descriptors that hit it.
 

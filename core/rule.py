@@ -92,7 +92,9 @@ class Rule:
     What follows from these, worked out once as every request asks for it. `divided`: the quotas of this rule are
     divided over edges; all others are decided in the region's store. `planned`: a leader divides them, as grants of
     the limit itself (`divided`), of the limit with slack (`edge`), or only to set each edge's threshold
-    (`edge+region`). `local`: an edge decides alone, for ever: nothing of the rule crosses.
+    (`edge+region`). `local`: an edge decides alone, for ever: nothing of the rule crosses. `cost_at_once`: up to
+    this cost an edge admits a request by what it holds alone, units or a threshold of its own, if that is enough; 0:
+    there is more to look at.
     """
 
     domain: str
@@ -118,17 +120,23 @@ class Rule:
     divided: bool = field(init=False, compare=False, repr=False)
     planned: bool = field(init=False, compare=False, repr=False)
     local: bool = field(init=False, compare=False, repr=False)
+    cost_at_once: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         divisible = isinstance(self.limit, RateLimit) and self.limit.can_be_divided
         object.__setattr__(self, "divided", divisible and self.enforce is Enforce.LEASE)
         object.__setattr__(self, "planned", self._planned(divisible))
         object.__setattr__(self, "local", self.enforce is Enforce.EDGE)
+        object.__setattr__(self, "cost_at_once", self._cost_at_once())
 
     def _planned(self, divisible: bool) -> bool:
         if self.enforce is Enforce.EDGE:
             return self.slack is not None and isinstance(self.limit, RateLimit) and self.limit.units > 0
         return divisible and self.enforce is not Enforce.REGION
+
+    def _cost_at_once(self) -> int:
+        held = self.divided or (self.local and isinstance(self.limit, RateLimit))
+        return self.cost_max or 0 if held and not self.shadow else 0
 
     def for_key(self, key: Sequence[str | None]) -> Rule:
         """The rule that counts for a quota with these values of the key: this one, or as it is on the tenant's plan.

@@ -30,7 +30,7 @@ from apportion.core.messages import (
 from apportion.core.request import Application
 from apportion.core.rule import RuleSet
 from apportion.edge import verdicts as say
-from apportion.edge.crossing import RETRY_NS, unanswered
+from apportion.edge.crossing import RETRY_NS, deal, unanswered
 from apportion.edge.events import Command, Connected, Event, Lost, Note, Received, Reconnect, Send, Settled, Shadowed
 from apportion.edge.fallback import Fallbacks
 from apportion.edge.holding import Holding
@@ -38,12 +38,16 @@ from apportion.edge.holdings import Holdings
 from apportion.edge.kept import Kept
 from apportion.edge.lanes import Lanes
 from apportion.edge.part import Part
-from apportion.edge.reporting import LATEST_NS, Reports, encode
+from apportion.edge.reporting import Reports, encode
 from apportion.edge.requests import Requests
 from apportion.edge.returning import Returns, probe_in_ns
+from apportion.edge.routine import Routine
 from apportion.edge.ruling import Load, Ruling
 from apportion.edge.shadows import Shadows
 from apportion.edge.ticket import Ticket
+
+POLL_NS = 100_000_000
+"""How often an edge without a region looks whether something is due."""
 
 SILENT_NS = 1_500_000_000
 """A stream on which nothing was heard for so long is given up."""
@@ -61,11 +65,13 @@ class Agent:
         self._stream = 0
         self._attached = False
         self._heard_ns = 0
+        self._wake_ns = 0
         self._epoch: int | None = None
         self._holdings = Holdings(self.clock)
         self._returns = Returns(self._holdings)
         self._crossings = Lanes()
         self._reports = Reports()
+        self._routine = Routine(self.clock, self._crossings, self._reports, self._returns, self._ruling)
         self.fallbacks = Fallbacks(self.clock, self._holdings, self._reports)
         self._requests = Requests(self.clock, self._holdings, self._reports, self.fallbacks)
         self._tickets = count(1)
@@ -123,16 +129,25 @@ class Agent:
     def ask(self, applications: tuple[Application, ...], now_ns: int, peek: bool = False) -> Decision | Ticket:
         """Decide a request that comes down to `applications`, or return the ticket that a later Settled will name.
 
-        Call `step` soon after a ticket was given: the crossing leaves with the commands it returns.
+        Call `step` soon after a ticket was given if the agent is `pressing`: a crossing leaves with what it returns.
         """
         epoch = self._roll(now_ns)
         if not applications:
             return Decision(True, ())
         if epoch is None:
             return say.unavailable(applications)
+        if not peek and (decision := self._requests.at_once(applications, epoch, now_ns)) is not None:
+            return decision
+        for application in applications:
+            if application.rule.shadow:
+                return self._ask_with_shadows(applications, epoch, now_ns, peek)
+        return self._ask(applications, epoch, now_ns, peek)
+
+    def _ask_with_shadows(
+        self, applications: tuple[Application, ...], epoch: int, now_ns: int, peek: bool
+    ) -> Decision | Ticket:
+        """`ask` for rules of which some are shadows, which come after the others."""
         enforced = tuple([each for each in applications if not each.rule.shadow])
-        if len(enforced) == len(applications):
-            return self._ask(applications, epoch, now_ns, peek)
         answer = self._ask(enforced, epoch, now_ns, peek)
         if isinstance(answer, Ticket):
             answer.applications = applications
@@ -144,7 +159,7 @@ class Agent:
         parts = self._requests.check(applications, epoch, now_ns)
         crosses = refused = False
         for part in parts:
-            if part.refused:
+            if part.verdict is not None and not part.verdict.allowed:
                 refused = True
             elif part.crosses:
                 crosses = True
@@ -157,7 +172,7 @@ class Agent:
             self._requests.reserve(parts, epoch, now_ns)
         if not crosses:
             return self._requests.admit(parts, peek, epoch, now_ns)
-        deadline = now_ns + min(part.application.rule.deadline_ns for part in parts if part.crosses)
+        deadline = now_ns + min([part.application.rule.deadline_ns for part in parts if part.crosses])
         ticket = Ticket(next(self._tickets), parts, peek, epoch, deadline)
         self._crossings.add(ticket)
         return ticket
@@ -170,8 +185,7 @@ class Agent:
             return say.unavailable(applications)
         parts = self._requests.unchecked(enforced, epoch)
         self._leave_unanswered(parts, peek, now_ns)
-        finish = self._requests.refuse if any(part.refused for part in parts) else self._requests.admit
-        return finish(parts, peek, epoch, now_ns)
+        return self._requests.finish(parts, peek, epoch, now_ns)
 
     # --- events
 
@@ -179,11 +193,11 @@ class Agent:
         """Take an event; returns the commands to perform, in order."""
         commands: list[Command] = []
         match event:
-            case Connected():
-                commands += self._connected(now_ns)
             case Received(message):
                 self._heard_ns = now_ns
                 commands += self._received(message, now_ns)
+            case Connected():
+                commands += self._connected(now_ns)
             case Lost():
                 commands += self._lost(now_ns)
         epoch = self._roll(now_ns)
@@ -193,11 +207,8 @@ class Agent:
         if self._stream and now_ns - self._heard_ns >= SILENT_NS:
             commands += [*self._lost(now_ns), Reconnect("nothing heard for 1.5 s")]
         if self._attached and epoch is not None:
-            commands += self._report(epoch, now_ns)
-            for returned in self._returns.early(epoch, self._stream, self.clock.start_ns(epoch), now_ns):
-                commands.append(Send(returned))
-            if (acknowledgement := self._ruling.acknowledgement()) is not None:
-                commands.append(Send(acknowledgement))
+            if now_ns >= self._routine.due_ns:
+                commands += self._routine.perform(epoch, self._stream, now_ns)
             if self._crossings.may_depart:
                 for acquire in self._crossings.depart(self._stream, self.clock.left_ns(now_ns), now_ns):
                     self._reports.cross()
@@ -206,14 +217,25 @@ class Agent:
 
     def wake_ns(self, now_ns: int) -> int:
         """When `step` must be called again at the latest, even if nothing happens."""
-        wake = now_ns + 100_000_000
+        wake = now_ns + POLL_NS
         if self._attached and self._epoch is not None:
-            wake = min(wake, self._returns.wake_ns(self._epoch, self.clock.start_ns(self._epoch), now_ns))
+            wake = min(self._routine.wake_ns, self._heard_ns + SILENT_NS)
         # Who may cross already left with the last step, or waits for the crossing under way.
         for instant in (self._crossings.deadline_ns(), self._crossings.again_ns(now_ns)):
             if instant is not None and instant < wake:
                 wake = instant
-        return max(wake, now_ns)
+        self._wake_ns = wake if wake > now_ns else now_ns
+        return self._wake_ns
+
+    @property
+    def pressing(self) -> bool:
+        """Whether requests that came since then need `step` before the instant that `wake_ns` named last: a crossing
+        may leave, or a deadline is earlier. While one is under way, what comes waits for its answer.
+        """
+        if self._crossings.may_depart:
+            return True
+        deadline_ns = self._crossings.deadline_ns()
+        return deadline_ns is not None and deadline_ns < self._wake_ns
 
     def leave(self, now_ns: int) -> list[Command]:
         """Stop in good order: give back what is unspent, report all, say goodbye. Nothing may be asked afterwards."""
@@ -245,6 +267,10 @@ class Agent:
         return commands
 
     def _received(self, message: object, now_ns: int) -> list[Command]:
+        if isinstance(message, AcquireAnswer):  # most messages are
+            self._observe(message.tick, now_ns)
+            return self._answered(message, now_ns)
+        self._routine.disturb()
         match message:
             case Welcome(rules, tick):
                 return self._welcomed(rules, tick, now_ns)
@@ -258,9 +284,6 @@ class Agent:
                 self._ruling.reach(epoch)
                 if message.generation:  # else nobody divided the epoch
                     self._holdings.receive(message, epoch)
-            case AcquireAnswer():
-                self._observe(message.tick, now_ns)
-                return self._answered(message, now_ns)
             case ReportAck(number):
                 self._reports.acknowledge(number)
             case Refused(reason, retry):
@@ -292,6 +315,7 @@ class Agent:
         epoch = self.clock.now(now_ns)
         if epoch is not None and epoch != self._epoch:
             self._epoch = epoch
+            self._routine.disturb()
             self._ruling.reach(epoch)
             self._reports.started(epoch)
             self._holdings.forget_idle(epoch, now_ns)
@@ -300,35 +324,43 @@ class Agent:
     # --- crossings
 
     def _answered(self, message: AcquireAnswer, now_ns: int) -> list[Command]:
-        sent_ns = self._crossings.sent_ns(message) or now_ns
+        flight = self._crossings.land(message)
+        if flight is None:
+            return []
         commands: list[Command] = []
         asked: dict[int, Holding] = {}
-        probe_ns = now_ns + probe_in_ns(self.clock.left_ns(now_ns))
-        for part, member in self._crossings.told(message):
-            asked[part.held.id] = part.held
-            if part.held.rule is part.application.rule:  # else it was asked by rules that are no longer in force
-                part.held.learn(member, part.application.cost, sent_ns, now_ns, probe_ns)
-        for ticket, group, after in self._crossings.arrive(message):
+        left_ns = self.clock.left_ns(now_ns)
+        probe_ns = now_ns + probe_in_ns(left_ns)
+        groups = list(zip(flight.groups, message.groups, strict=True))
+        for tickets, group in groups:  # whoever still waits for it
+            for part, member in zip(tickets[0].crossing, group.members, strict=True):
+                held, application = part.held, part.application
+                asked[held.id] = held
+                if held.rule is application.rule:  # else it was asked by rules that are no longer in force
+                    held.learn(member, application.cost, flight.sent_ns, now_ns, probe_ns)
+        for tickets, group in groups:
             outcome = unanswered(group)
-            if after is None and outcome is Outcome.NO_PLAN:
-                self._crossings.add_again(ticket, now_ns + RETRY_NS)
-            elif after is None and outcome is not None:
-                commands.append(self._unavailable(ticket, now_ns))
-            else:
-                commands.append(self._decided(ticket, group, after, now_ns))
+            for ticket, after in deal(tickets, group):
+                if after is None and outcome is Outcome.NO_PLAN:
+                    self._crossings.add_again(ticket, now_ns + RETRY_NS)
+                elif after is None and outcome is not None:
+                    commands.append(self._unavailable(ticket, now_ns))
+                else:
+                    commands.append(self._decided(ticket, group, after, left_ns, now_ns))
         for lent in message.lent:
             if lent.quota in asked:
                 asked[lent.quota].lend(lent.epoch, lent.units)
         return commands
 
-    def _decided(self, ticket: Ticket, group: GroupAnswer, after: int | None, now_ns: int) -> Settled | Shadowed:
+    def _decided(
+        self, ticket: Ticket, group: GroupAnswer, after: int | None, left_ns: int, now_ns: int
+    ) -> Settled | Shadowed:
         """The region decided: commit, or release what was reserved here."""
-        charged, left_ns = after is not None and not ticket.peek, self.clock.left_ns(now_ns)
+        charged = after is not None and not ticket.peek
         for part, member in zip(ticket.crossing, group.members, strict=True):
-            cost = part.application.cost
             part.verdict = say.from_region(part, member, after, charged, left_ns)
-            if charged and cost and not member.store:
-                self._reports.spend(part.held, member.epoch, cost)
+            if charged and not member.store and part.application.cost:
+                self._reports.spend(part.held, member.epoch, part.application.cost)
         return self._settle(ticket, now_ns)
 
     def _unavailable(self, ticket: Ticket, now_ns: int) -> Settled | Shadowed:
@@ -345,8 +377,7 @@ class Agent:
 
     def _settle(self, ticket: Ticket, now_ns: int) -> Settled | Shadowed:
         ticket.settled = True
-        finish = self._requests.refuse if any(part.refused for part in ticket.parts) else self._requests.admit
-        decision = finish(ticket.parts, ticket.peek, ticket.epoch, now_ns)
+        decision = self._requests.finish(ticket.parts, ticket.peek, ticket.epoch, now_ns)
         if ticket.shadow:
             return Shadowed(decision.verdicts[0])
         if ticket.applications:
@@ -357,14 +388,3 @@ class Agent:
     def _expire(self, now_ns: int) -> list[Command]:
         late = [ticket for ticket in self._crossings.tickets() if ticket.deadline_ns <= now_ns]
         return [self._unavailable(ticket, now_ns) for ticket in late]
-
-    # --- reports
-
-    def _report(self, epoch: int, now_ns: int) -> list[Command]:
-        """Close each epoch that has ended once nothing of it waits, at the latest 0.3 s after its end, and send."""
-        opened = self._reports.open_epoch
-        if opened is not None and opened < epoch:
-            waits = any(ticket.epoch < epoch and not ticket.shadow for ticket in self._crossings.tickets())
-            if not waits or epoch - opened > 1 or now_ns - self.clock.start_ns(epoch) >= LATEST_NS:
-                self._reports.close(epoch - 1)
-        return [Send(encode(pending, self._stream)) for pending in self._reports.to_send(now_ns)]

@@ -108,7 +108,7 @@ class Edge:
             return answer
         future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._futures[answer.number] = future
-        if not self._flushing:
+        if not self._flushing and self.agent.pressing:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush)
         return future

@@ -5,30 +5,29 @@ Every instant is the edge's own monotonic clock (CLOCK_BOOTTIME where there is o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from apportion.core.decision import Decision, Verdict
 from apportion.core.messages import FromEdge, ToEdge
+from apportion.core.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Connected:
     """A fresh stream to a region replica is open; nothing was sent on it yet."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Received:
     """A message came in on the present stream."""
 
     message: ToEdge
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Lost:
     """The present stream ended; what was under way on it has an unknown outcome."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Polled:
     """Time passed."""
 
@@ -36,14 +35,14 @@ class Polled:
 Event = Connected | Received | Lost | Polled
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Send:
     """Send on the present stream."""
 
     message: FromEdge
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Settled:
     """The request that got this ticket number has its decision."""
 
@@ -51,21 +50,21 @@ class Settled:
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Shadowed:
     """What a shadow rule says that was PENDING in the decision on its request, which did not wait for it."""
 
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reconnect:
     """Give up the present stream, if any, and open another: to the next replica, after the usual pause."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Note:
     """Something to log: `event` in the past tense, `level` "info", "warning" or "error"."""
 

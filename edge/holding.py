@@ -182,6 +182,35 @@ class Holding:
             return Taken(epoch, cost, borrowed=True)
         return None
 
+    def draw(self, cost: int, epoch: int, now_ns: int) -> int:
+        """`can_take` and `take` in one, for a request that nobody else can refuse: units in hand after it; below 0, and
+        nothing taken, where there were fewer than `cost`, which is at least one.
+        """
+        if self.threshold is not None:
+            left = self.threshold.room(epoch, now_ns) - cost
+            if left >= 0:
+                self.threshold.take(cost, epoch, now_ns)
+            return left
+        left, budget = -cost, self.budget
+        if budget is not None and budget.epoch == epoch:
+            if cost > DEPTH_MIN:
+                budget.deepen(cost)
+            left = budget.draw(cost, now_ns)
+        if self.borrowed_epoch == epoch and self.borrowed:
+            left = self._draw_borrowed(cost, left)
+        if left >= 0:
+            self.offer(cost, now_ns)
+        return left
+
+    def _draw_borrowed(self, cost: int, left: int) -> int:
+        """`draw` where there are borrowed units beside the slice, which has `left` more than `cost`."""
+        if left < 0 and self.borrowed >= cost:
+            self.borrowed -= cost
+            left += cost
+        elif left < 0:
+            return left
+        return max(left, self.borrowed)
+
     def put_back(self, taken: Taken) -> None:
         """Undo a `take`; void when its label has passed."""
         if self.threshold is not None:

@@ -12,6 +12,7 @@ from apportion.core.key import encode_key
 from apportion.core.limit import RateLimit
 from apportion.core.messages import Quota, QuotaName, Slices
 from apportion.core.request import Application
+from apportion.core.rule import Rule
 from apportion.edge.holding import Holding, Ids
 
 HOLDINGS_MAX = 200_000
@@ -43,8 +44,8 @@ class Holdings:
         self._names: dict[int, Quota] = {}
         self._shadows = 0  # holdings of shadow rules, which take no room from others
 
-    def find(self, application: Application, limit: RateLimit, epoch: int) -> Holding | None:
-        """The holding that `application` needs, with the slice of `epoch` begun; None when there is no room for it."""
+    def find(self, application: Application, epoch: int) -> Holding | None:
+        """The holding of an application of a limited rule, with the slice of `epoch` begun; None: no room for it."""
         rule = application.rule
         key: Key = (rule.domain, rule.name, application.key)
         holding = self._by_key.get(key)
@@ -56,11 +57,11 @@ class Holdings:
                 return None
             self._shadows += rule.shadow
             quota = Quota(rule.domain, rule.name, encode_key(application.key))
-            holding = self._by_key[key] = Holding(self._ids, rule, limit, quota)
+            holding = self._by_key[key] = Holding(self._ids, rule, limit_of(rule), quota)
             self._index(holding)
         elif holding.rule is not rule:
             self._shadows += rule.shadow - holding.rule.shadow
-            holding.change(rule, limit)
+            holding.change(rule, limit_of(rule))
             self._index(holding)
         if holding.used != epoch:
             holding.used = holding.looked_at = epoch
@@ -187,6 +188,12 @@ class Holdings:
 
     def __len__(self) -> int:
         return len(self._by_key)
+
+
+def limit_of(rule: Rule) -> RateLimit:
+    """The limit of a rule that has one."""
+    assert isinstance(rule.limit, RateLimit), "of a rule without a limit nothing is held"
+    return rule.limit
 
 
 def declare(holdings: Iterable[Holding], stream: int) -> tuple[QuotaName, ...]:

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import chain
 
-from apportion.core.messages import Acquire, AcquireAnswer, GroupAnswer, MemberAnswer
-from apportion.edge.crossing import Crossings
-from apportion.edge.part import Part
+from apportion.core.messages import Acquire, AcquireAnswer
+from apportion.edge.crossing import Crossings, InFlight
 from apportion.edge.ticket import Ticket
 
 
@@ -19,19 +18,19 @@ class Lanes:
     """All tickets that wait to cross, and the crossings under way. Their numbers say which lane they are of."""
 
     def __init__(self) -> None:
-        self._lanes = (Crossings(0, 2), Crossings(1, 2))
+        self._lanes = self._enforced, self._shadow = Crossings(0, 2), Crossings(1, 2)
         self._deadlines: list[tuple[int, int, Ticket]] = []  # heaps; who is settled stays until it comes first
         self._again: list[tuple[int, int, Ticket]] = []
 
     def add(self, ticket: Ticket) -> None:
         """Let a ticket wait for the next crossing of its lane."""
-        self._lanes[ticket.shadow].add(ticket)
+        (self._shadow if ticket.shadow else self._enforced).waiting.append(ticket)
         heappush(self._deadlines, (ticket.deadline_ns, ticket.number, ticket))
 
     def add_again(self, ticket: Ticket, not_before_ns: int) -> None:
         """Let a ticket that has crossed in vain wait for another crossing, from that instant on."""
         ticket.not_before_ns = not_before_ns
-        self._lanes[ticket.shadow].add(ticket)
+        self._lanes[ticket.shadow].waiting.append(ticket)
         heappush(self._again, (not_before_ns, ticket.number, ticket))
 
     def deadline_ns(self) -> int | None:
@@ -55,30 +54,17 @@ class Lanes:
     @property
     def may_depart(self) -> bool:
         """Whether any lane has something to send now."""
-        enforced, shadow = self._lanes
-        return enforced.may_depart or shadow.may_depart
+        return self._enforced.may_depart or self._shadow.may_depart
 
     def depart(self, stream: int, left_ns: int, now_ns: int) -> list[Acquire]:
         """The crossings to send now, in this order."""
-        departing = [lane.depart(stream, left_ns, now_ns) for lane in self._lanes]
+        departing = [lane.depart(stream, left_ns, now_ns) for lane in self._lanes if lane.may_depart]
         return [acquire for acquire in departing if acquire is not None]
 
-    def sent_ns(self, answer: AcquireAnswer) -> int | None:
-        """When the crossing that `answer` is to was sent; None when there is none under way."""
-        flight = self._of(answer).in_flight
-        return None if flight is None else flight.sent_ns
-
-    def told(self, answer: AcquireAnswer) -> list[tuple[Part, MemberAnswer]]:
-        """As `Crossings.told`."""
-        return self._of(answer).told(answer)
-
-    def arrive(self, answer: AcquireAnswer) -> Iterator[tuple[Ticket, GroupAnswer, int | None]]:
-        """As `Crossings.arrive`."""
-        return self._of(answer).arrive(answer)
+    def land(self, answer: AcquireAnswer) -> InFlight | None:
+        """As `Crossings.land`."""
+        return self._lanes[answer.number % len(self._lanes)].land(answer)
 
     def lose(self) -> list[Ticket]:
         """As `Crossings.lose`."""
         return [ticket for lane in self._lanes for ticket in lane.lose()]
-
-    def _of(self, answer: AcquireAnswer) -> Crossings:
-        return self._lanes[answer.number % len(self._lanes)]

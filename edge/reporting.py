@@ -109,6 +109,13 @@ class Reports:
             rows = self._demand[label] = {}
         rows[holding] = rows.get(holding, 0) + cost
 
+    def admit(self, epoch: int, holding: Holding, cost: int) -> None:
+        """Count demand that was served at once from what was held under its label."""
+        self.demand(epoch, holding, cost)
+        row = holding, epoch
+        spent = self._spent
+        spent[row] = spent.get(row, 0) + cost
+
     def refuse_above(self, epoch: int, holding: Holding, cost: int) -> None:
         """Count demand, counted as such already, that was refused above a threshold without asking the region."""
         assert self._open is not None
@@ -205,6 +212,12 @@ class Reports:
     def acknowledge(self, number: int) -> None:
         """The region has report `number`."""
         self._pending.pop(number, None)
+
+    def again_ns(self, now_ns: int) -> int:
+        """When `to_send` has something next if nothing is acknowledged, after it had all at `now_ns`."""
+        # What was held back waits for one that is under way, or for its answer.
+        sent = [pending.sent_ns for pending in self._pending.values() if pending.sent_ns is not None]
+        return min((each for each in sent if now_ns - each < RESEND_NS), default=now_ns) + RESEND_NS
 
     def to_send(self, now_ns: int) -> list[Pending]:
         """Reports to send now, oldest first; counted as sent."""

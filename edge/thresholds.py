@@ -46,8 +46,9 @@ class EachEdge:
 
     def room(self, epoch: int, now_ns: int) -> int:
         """Whole units that could be taken now."""
-        self.bucket.drain(now_ns)
-        return min(self.bucket.remaining(), self._left(epoch))
+        bucket, left = self.bucket, self.label_units - (self.spent if epoch <= self.label else 0)
+        fit = (bucket.capacity - bucket.drain(now_ns)) // bucket.period
+        return min(fit if fit > 0 else 0, left)
 
     def admits(self, cost: int, epoch: int, now_ns: int) -> bool:
         """Whether `cost` units fit now."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from apportion.core.request import Application
-from apportion.edge.holding import Holding
 from apportion.edge.part import Part
 
 
 class Ticket:
     """A waiting request. `epoch` is the one in which it arrived; `not_before_ns` when it may cross again; `settled`
-    once answered. `applications`: all of the request where there are shadow rules among them, which come after its
+    once answered. Requests of one `shape` are alike to the region, which then decides them by a
+    count. `applications`: all of the request where there are shadow rules among them, which come after its
     parts. `shadow`: it is what one shadow rule asks, and nobody waits for it.
     """
 
@@ -24,6 +24,7 @@ class Ticket:
         "peek",
         "settled",
         "shadow",
+        "shape",
     )
 
     def __init__(
@@ -31,7 +32,7 @@ class Ticket:
     ) -> None:
         self.number = number
         self.parts = parts
-        self.crossing = [part for part in parts if part.crosses]
+        self.crossing = crossing = parts if len(parts) == 1 else [part for part in parts if part.crosses]
         self.peek = peek
         self.epoch = epoch
         self.deadline_ns = deadline_ns
@@ -39,11 +40,4 @@ class Ticket:
         self.settled = False
         self.shadow = shadow
         self.applications: tuple[Application, ...] = ()
-
-    def shape(self) -> tuple[object, ...]:
-        """Requests of one shape are alike to the region, which then decides them by a count."""
-        return (self.peek, *((part.held.id, part.application.cost) for part in self.crossing))
-
-    def members(self) -> list[tuple[Holding, int]]:
-        """What the region must decide: holdings and costs."""
-        return [(part.held, part.application.cost) for part in self.crossing]
+        self.shape = (peek, *[(part.held.id, part.application.cost) for part in crossing])

@@ -7,11 +7,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apportion.core.decision import Decision, Reason, Scope, Verdict
-from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.core.limit import EPOCH_NS
 from apportion.core.messages import MemberAnswer, Outcome
 from apportion.core.request import Application
 from apportion.edge.holding import HOLD_NS
 from apportion.edge.part import Part
+
+# By name here, and verdicts by position below, where each request has one: reading a member of an enum takes as long as
+# a call does, and naming a verdict's fields longer than making it.
+EDGE, REGION = Scope.EDGE, Scope.REGION
+OVER_LIMIT, UNAVAILABLE = Reason.OVER_LIMIT, Reason.UNAVAILABLE
+ADMITTED = Outcome.ADMITTED
 
 UNAVAILABLE_RETRY_NS = EPOCH_NS
 """What a caller is told to wait when nobody who may decide answered: edges try to reconnect at least twice
@@ -31,17 +37,8 @@ def pending(application: Application) -> Verdict:
 
 def refused(application: Application, reason: Reason, wait_ns: int | None, remaining: int | None = None) -> Verdict:
     """A rule that refuses by what the edge knows itself."""
-    return Verdict(
-        application.rule,
-        application.key,
-        application.cost,
-        allowed=False,
-        remaining=remaining,
-        retry_after_ns=wait_ns,
-        reset_after_ns=wait_ns or 0,
-        reason=reason,
-        degraded=reason is Reason.UNAVAILABLE,
-    )
+    rule, key, cost, degraded = application.rule, application.key, application.cost, reason is UNAVAILABLE
+    return Verdict(rule, key, cost, False, False, remaining, EDGE, wait_ns, wait_ns or 0, reason, None, degraded)
 
 
 def known(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
@@ -56,7 +53,7 @@ def known(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
         application.cost,
         allowed=True,
         remaining=holding.in_hand(epoch, now_ns) if divided else holding.region_remaining(now_ns),
-        scope=Scope.EDGE if divided else Scope.REGION,
+        scope=EDGE if divided else REGION,
         reset_after_ns=holding.reset_ns(left_ns, now_ns),
     )
 
@@ -71,7 +68,7 @@ def from_slice(part: Part, epoch: int, left_ns: int, now_ns: int) -> Verdict:
         allowed=True,
         charged=taken is not None,
         remaining=part.held.in_hand(epoch, now_ns),
-        scope=Scope.EDGE,
+        scope=EDGE,
         reset_after_ns=part.held.reset_ns(left_ns, now_ns),
         epoch=taken.epoch if taken else None,
     )
@@ -82,29 +79,18 @@ def from_region(part: Part, member: MemberAnswer, after: int | None, charged: bo
     not. `charged`: whether the request was, of which a part without cost has nothing. `left_ns` of the epoch are left.
     """
     application, limit = part.application, part.held.limit
-    allowed = after is not None or member.outcome is Outcome.ADMITTED
-    charged = charged and application.cost > 0
-    reset = _drain_ns(limit, member.backlog) if member.backlog is not None else 0
-    wait: int | None = 0
-    if not allowed:
-        # A refusal is held here for a while (Holding.learn), so obeying a shorter advice would meet that.
-        wait = None
-        if member.wait_ns is not None:
-            wait = part.held.told_ns(max(member.wait_ns, HOLD_NS), application.cost, left_ns)
-        reset = max(reset, wait or 0)
-    return Verdict(
-        application.rule,
-        application.key,
-        application.cost,
-        allowed,
-        charged,
-        remaining=member.remaining + (after or 0) * application.cost,
-        scope=Scope.REGION,
-        retry_after_ns=wait,
-        reset_after_ns=reset,
-        reason=None if allowed else (Reason.IMPOSSIBLE if wait is None else Reason.OVER_LIMIT),
-        epoch=member.epoch if charged else None,
-    )
+    rule, key, cost = application.rule, application.key, application.cost
+    backlog = member.backlog
+    reset = 0 if backlog is None or not limit.units else -(-backlog // limit.units) * limit.tick_ns
+    remaining, charged = member.remaining + (after or 0) * cost, charged and cost > 0
+    if after is not None or member.outcome is ADMITTED:
+        epoch = member.epoch if charged else None
+        return Verdict(rule, key, cost, True, charged, remaining, REGION, 0, reset, None, epoch)
+    if member.wait_ns is None:
+        return Verdict(rule, key, cost, False, charged, remaining, REGION, None, reset, Reason.IMPOSSIBLE)
+    # A refusal is held here for a while (Holding.learn), so obeying a shorter advice would meet that.
+    wait = part.held.told_ns(max(member.wait_ns, HOLD_NS), cost, left_ns)
+    return Verdict(rule, key, cost, False, charged, remaining, REGION, wait, max(reset, wait), OVER_LIMIT)
 
 
 def unavailable(applications: Sequence[Application]) -> Decision:
@@ -124,7 +110,7 @@ def degraded(application: Application, charged: bool, remaining: int | None, lef
         allowed=True,
         charged=charged,
         remaining=remaining,
-        scope=Scope.EDGE,
+        scope=EDGE,
         reset_after_ns=left_ns,
         epoch=epoch if charged else None,
         degraded=True,
@@ -134,7 +120,3 @@ def degraded(application: Application, charged: bool, remaining: int | None, lef
 def unanswered(application: Application) -> Verdict:
     """A rule whose decision nobody gave in time, and whose `when_unavailable` denies."""
     return refused(application, Reason.UNAVAILABLE, UNAVAILABLE_RETRY_NS)
-
-
-def _drain_ns(limit: RateLimit, backlog: int) -> int:
-    return -(-backlog // limit.units) * limit.tick_ns if limit.units else 0

@@ -185,10 +185,10 @@ class Authority:
     def _edge_spoke(self, session: int, message: object, now_ns: int) -> list[Command]:
         edge = self.edges.get(session)
         match message:
-            case Hello() if edge is None:
-                return self._attach(session, message, now_ns)
             case Acquire() if edge is not None:
                 return self._acquire(edge, message, now_ns)
+            case Hello() if edge is None:
+                return self._attach(session, message, now_ns)
             case Report() if edge is not None:
                 return take_report(self, edge, message)
             case Return() if edge is not None:
@@ -257,7 +257,8 @@ class Authority:
     # --- crossings
 
     def _acquire(self, edge: EdgeSession, message: Acquire, now_ns: int) -> list[Command]:
-        edge.names.update((name.id, name.quota) for name in message.names)
+        if message.names:
+            edge.names.update((name.id, name.quota) for name in message.names)
         if len(edge.names) > NAMES_MAX:
             return refuse(edge.session, f"more than {NAMES_MAX} names declared on one stream", retry=True)
         edge.crossings += 1

@@ -7,21 +7,24 @@ charges at most as many requests as the pools could serve; what the store did no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from apportion.core.bucket import retry_after_ns
 from apportion.core.budget import Budget
 from apportion.core.limit import EPOCH_NS, RateLimit
 from apportion.core.messages import Group, GroupAnswer, Member, MemberAnswer, Outcome
+from apportion.core.value import value
 from apportion.region.quotas import KnownQuota
 from apportion.region.store import Charge, Charged, Charges, ChargesAnswer
+
+ADMITTED, OVER_LIMIT = Outcome.ADMITTED, Outcome.OVER_LIMIT  # reading a member of an enum takes as long as a call
 
 QUARTER_NS = EPOCH_NS // 4
 """EXHAUSTED holds until the next quarter of the epoch: at most four fruitless crossings per quota, edge and epoch."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Instant:
     """Store time of a decision: the epoch it falls in, and the nanoseconds that epoch still lasts."""
 
@@ -35,7 +38,7 @@ class Instant:
         return self.left_ns % QUARTER_NS or QUARTER_NS
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Route:
     """How one member is decided: by `pool` (this replica's part), by the store (`direct_epoch` set where the quota is
     lent directly), or not at all (`outcome` set). `limit`: of a bucket that fills slower now; None = the quota's own.
@@ -52,13 +55,16 @@ class Route:
 @dataclass(slots=True)
 class Routed:
     """A group on its way: its routes, how many requests the pools reserved, and its place in the store's batch (or
-    None).
+    None). `answered`: each member has an answer, so the group can be decided. `pools`: those that it draws on, with the
+    cost of one request.
     """
 
     group: Group
     routes: tuple[Route, ...]
-    reserved: int
     at: Instant
+    answered: bool
+    pools: Sequence[tuple[Budget, int]]
+    reserved: int = 0
     in_store: int | None = None
 
 
@@ -66,28 +72,40 @@ def reserve(group: Group, routes: tuple[Route, ...], at: Instant) -> Routed:
     """Reserve pool units for as many of the group's requests as fit; nothing for a peek or where a member has no
     answer.
     """
-    blocked = any(route.outcome is not None for route in routes)
-    fit = 0 if blocked else _pool_fit(group.count, routes, at)
+    answered, pools = True, False
+    for route in routes:
+        if route.outcome is not None:
+            answered = False
+        elif route.pool is not None:
+            pools = True
+    routed = Routed(group, routes, at, answered, _pool_costs(routes) if pools else ())
+    if answered:
+        fit = group.count
+        for budget, cost in routed.pools:
+            if cost:
+                budget.deepen(cost)
+                fit = min(fit, budget.available(at.now_ns) // cost)
+        routed.reserved = fit
     if not group.peek:
-        for budget, cost in _pool_costs(routes).values():
-            budget.take(fit * cost)
-    return Routed(group, routes, fit, at)
+        for budget, cost in routed.pools:
+            budget.take(routed.reserved * cost)
+    return routed
 
 
 def store_charges(routed: Routed) -> Charges | None:
     """What the store must decide of the group; None when nothing. Where the pools refuse it is only asked how it
     stands.
     """
-    if any(route.outcome is not None for route in routed.routes):
+    if not routed.answered:
         return None
-    members = tuple(
+    members = [
         Charge(route.known.store_key, route.limit or route.known.limit, route.member.cost, route.direct_epoch)
         for route in routed.routes
         if route.pool is None and route.known is not None
-    )
+    ]
     if not members:
         return None
-    return Charges(max(routed.reserved, 1), members, peek=routed.group.peek or routed.reserved == 0)
+    return Charges(max(routed.reserved, 1), tuple(members), routed.group.peek or routed.reserved == 0)
 
 
 def answer(routed: Routed, from_store: ChargesAnswer | None, store_failed: bool) -> tuple[GroupAnswer, int]:
@@ -96,10 +114,10 @@ def answer(routed: Routed, from_store: ChargesAnswer | None, store_failed: bool)
     if routed.in_store is not None:
         admitted = min(admitted, from_store.admitted) if from_store else 0
     if not routed.group.peek and admitted < routed.reserved:
-        for budget, cost in _pool_costs(routed.routes).values():
+        for budget, cost in routed.pools:
             budget.put_back(routed.at.epoch, (routed.reserved - admitted) * cost)
     charged = iter(from_store.members if from_store else ())
-    members = tuple(_member(route, routed, admitted, charged, store_failed) for route in routed.routes)
+    members = tuple([_member(route, routed, admitted, charged, store_failed) for route in routed.routes])
     return GroupAnswer(admitted, members), 0 if routed.group.peek else admitted
 
 
@@ -125,12 +143,12 @@ def _from_pool(route: Route, routed: Routed, admitted: int) -> MemberAnswer:
     assert pool is not None
     left = pool.available(at.now_ns) if pool.epoch == at.epoch else 0
     if admitted == routed.group.count or left >= cost:
-        return MemberAnswer(Outcome.ADMITTED, at.epoch, left, 0, store=False)
+        return MemberAnswer(ADMITTED, at.epoch, left, 0, store=False)
     # Once the part is spent nothing comes before the next epoch; until then its level fills and is worth another
     # question. A caller that obeys must find it filled.
     wait = at.left_ns if pool.units < cost else at.quarter_left_ns
     wait = max(wait, pool.fills_in_ns(cost, at.now_ns) or 0) if pool.part else wait
-    return MemberAnswer(Outcome.OVER_LIMIT, at.epoch, left, wait, store=False)
+    return MemberAnswer(OVER_LIMIT, at.epoch, left, wait, store=False)
 
 
 def _from_store(route: Route, state: Charged, at: Instant) -> MemberAnswer:
@@ -145,25 +163,16 @@ def _from_store(route: Route, state: Charged, at: Instant) -> MemberAnswer:
         if wait is not None and state.label_units < cost:
             wait = max(wait, at.left_ns)
     if state.fits:
-        return MemberAnswer(Outcome.ADMITTED, state.epoch, remaining, wait, state.backlog)
-    outcome = Outcome.IMPOSSIBLE if wait is None else Outcome.OVER_LIMIT
+        return MemberAnswer(ADMITTED, state.epoch, remaining, wait, state.backlog)
+    outcome = Outcome.IMPOSSIBLE if wait is None else OVER_LIMIT
     return MemberAnswer(outcome, state.epoch, remaining, wait, state.backlog)
 
 
-def _pool_costs(routes: tuple[Route, ...]) -> dict[int, tuple[Budget, int]]:
+def _pool_costs(routes: tuple[Route, ...]) -> list[tuple[Budget, int]]:
     """Each pool that the routes draw on, with the cost of one request summed over the members that share it."""
     costs: dict[int, tuple[Budget, int]] = {}
     for route in routes:
         if route.pool is not None and route.outcome is None:
             budget, cost = costs.get(id(route.pool), (route.pool, 0))
             costs[id(route.pool)] = (budget, cost + route.member.cost)
-    return costs
-
-
-def _pool_fit(count: int, routes: tuple[Route, ...], at: Instant) -> int:
-    fit = count
-    for budget, cost in _pool_costs(routes).values():
-        if cost:
-            budget.deepen(cost)
-            fit = min(fit, budget.available(at.now_ns) // cost)
-    return fit
+    return list(costs.values())

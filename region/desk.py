@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from apportion.core.messages import Acquire, AcquireAnswer, Lent, Register, Tick
+from apportion.core.value import value
 from apportion.region.crossing import Instant, Routed, answer, reserve, store_charges
 from apportion.region.events import Consume, Consumed
 from apportion.region.lending import Lending
@@ -30,7 +31,7 @@ class Totals:
     failed_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Crossing:
     """A crossing taken in; `routed` in the order of its groups."""
 
@@ -57,13 +58,13 @@ class Desk:
         charges: list[Charges] = []
         rules: set[tuple[str, str]] = set()
         for group in message.groups:
-            quotas = [edge.names.get(member.quota) for member in group.members]
-            rules.update((quota.domain, quota.rule) for quota in quotas if quota is not None)
-            routes = tuple(
-                self._lending.route(member, quota, register, at)
-                for member, quota in zip(group.members, quotas, strict=True)
-            )
-            each = reserve(group, routes, at)
+            routes = []
+            for member in group.members:
+                quota = edge.names.get(member.quota)
+                if quota is not None:
+                    rules.add((quota.domain, quota.rule))
+                routes.append(self._lending.route(member, quota, register, at))
+            each = reserve(group, tuple(routes), at)
             wanted = store_charges(each)
             if wanted is not None:
                 each.in_store = len(charges)
@@ -71,7 +72,7 @@ class Desk:
             routed.append(each)
         for rule in rules:
             self.totals[rule].crossings += 1
-        lent = self._lend_ahead(edge, message, register, at)
+        lent = self._lend_ahead(edge, message, register, at) if message.ahead else ()
         self._requests += 1
         self._under_way[self._requests] = Crossing(edge, message.number, tuple(routed), lent, at)
         anchor = Anchor(register.anchor_epoch, register.anchor_ns)
@@ -87,10 +88,12 @@ class Desk:
             reply, charged = answer(each, from_store, event.answers is None)
             groups.append(reply)
             for route in each.routes:
-                if event.answers is None and route.known is not None:
+                if route.known is None:
+                    continue
+                if event.answers is None:
                     quota = route.known.quota
                     self.totals[quota.domain, quota.rule].failed_epoch = tick.epoch
-                if charged and route.pool is not None and route.known is not None:
+                if charged and route.pool is not None:
                     units = charged * route.member.cost
                     self._ledger.issue(crossing.at.epoch, crossing.edge.incarnation, route.known.id, units)
         return crossing.edge, AcquireAnswer(crossing.number, tick, tuple(groups), crossing.lent)

@@ -6,17 +6,16 @@ of the same `request` number, exactly once, with None where the store failed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from apportion.core.allocator_messages import FromAllocator, ToAllocator
 from apportion.core.messages import FromEdge, Register, Rules, ToEdge
 from apportion.core.rule import RuleSet
+from apportion.core.value import value
 from apportion.region.store import Anchor, Charges, ChargesAnswer, RollupRow
 
 # --- events ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EdgeSpoke:
     """A message came in on an edge's stream; `session` numbers the stream, never used again for another."""
 
@@ -24,7 +23,7 @@ class EdgeSpoke:
     message: FromEdge
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AllocatorSpoke:
     """A message came in on an allocator's stream."""
 
@@ -32,19 +31,19 @@ class AllocatorSpoke:
     message: FromAllocator
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Closed:
     """A stream ended, for whatever reason."""
 
     session: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Polled:
     """Time passed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Consumed:
     """Answer to Consume; None: the store failed and whether anything was charged is unknown."""
 
@@ -52,7 +51,7 @@ class Consumed:
     answers: tuple[ChargesAnswer, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Swapped:
     """Answer to SwapRegister: whether it took effect and the register as it is now; None: the store failed."""
 
@@ -61,7 +60,7 @@ class Swapped:
     register: Register | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RolledUp:
     """Answer to RollUp: whether the rows are in the store now, and whether they were new to it."""
 
@@ -70,7 +69,7 @@ class RolledUp:
     new: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RulesChanged:
     """Other rules are in force from now on; `ruleset` is what `rules` says."""
 
@@ -83,7 +82,7 @@ Event = EdgeSpoke | AllocatorSpoke | Closed | Polled | Consumed | Swapped | Roll
 # --- commands -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Send:
     """Send on that stream."""
 
@@ -91,14 +90,14 @@ class Send:
     message: ToEdge | ToAllocator
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Close:
     """End that stream, after what was sent on it."""
 
     session: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Consume:
     """Have the store decide."""
 
@@ -107,7 +106,7 @@ class Consume:
     anchor: Anchor
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SwapRegister:
     """Compare-and-set the register."""
 
@@ -116,7 +115,7 @@ class SwapRegister:
     new: Register
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RollUp:
     """Add a report's rows to the rollup."""
 
@@ -126,7 +125,7 @@ class RollUp:
     rows: tuple[RollupRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Note:
     """Something to log: `event` in the past tense, `level` "info", "warning" or "error"."""
 

@@ -21,7 +21,8 @@ AHEAD_MAX = 1
 
 def epoch_at(register: Register, now_ns: int) -> int:
     """The epoch of store time `now_ns`; a time before the anchor counts as the anchor."""
-    return register.anchor_epoch + max(0, now_ns - register.anchor_ns) // EPOCH_NS
+    passed_ns = now_ns - register.anchor_ns
+    return register.anchor_epoch + passed_ns // EPOCH_NS if passed_ns > 0 else register.anchor_epoch
 
 
 def start_ns(register: Register, epoch: int) -> int:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from apportion.core.messages import Register
+from apportion.core.value import value
 from apportion.region.events import Swapped, SwapRegister
 from apportion.region.register import lead
 
@@ -20,7 +20,7 @@ WAITING_MAX = 64
 """Changes waiting; more than any number of allocators asks for in a second."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Change:
     """A wanted change. `session` is the allocator to be told, None for the replica's own."""
 
@@ -28,7 +28,7 @@ class Change:
     session: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Settled:
     """A change that took effect, or never will."""
 

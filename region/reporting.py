@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from apportion.core.allocator_messages import Demand
 from apportion.core.messages import Report, ReportAck
+from apportion.core.value import value
 from apportion.region.events import Command, Note, RolledUp, RollUp, Send
 from apportion.region.plans import EPOCHS_KEPT
 from apportion.region.remembering import spending
@@ -30,7 +30,7 @@ one whose clock went back while it was away finds them ahead of it by no more.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RollingUp:
     """A report on its way into the store: whose, its number and epoch, and by rule the units that were spent degraded
     and the requests that were answered so.

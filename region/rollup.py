@@ -37,8 +37,9 @@ class Rollup:
             rows = {}
             if self._newest is None or epoch > self._newest - ROLLUP_EPOCHS_KEPT:
                 self._epochs[epoch] = rows
-                self._newest = epoch if self._newest is None else max(self._newest, epoch)
-                self._drop(self._newest)
+                if epoch != self._newest:  # else all there was has been taken since
+                    self._newest = epoch if self._newest is None else max(self._newest, epoch)
+                    self._drop(self._newest)
         self.label_last, self.label_rows = epoch, rows
         return rows
 
@@ -59,6 +60,8 @@ class Rollup:
 
     def take(self) -> tuple[RollupRow, ...]:
         """All rows; none is left."""
+        if not self._epochs:
+            return ()
         rows = tuple(
             RollupRow(key, epoch, units) for epoch, label in self._epochs.items() for key, units in label.items()
         )

@@ -6,14 +6,14 @@ atomic. An operation that raises `StoreError` may or may not have happened.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from apportion.core.limit import RateLimit
 from apportion.core.messages import Register
+from apportion.core.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Charge:
     """One member of a request: `cost` units of the quota filed under `store_key`, against `limit`.
 
@@ -27,7 +27,7 @@ class Charge:
     direct_epoch: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Charges:
     """`count` requests that are alike, each of which needs all members or none. `peek`: look, charge nothing."""
 
@@ -36,7 +36,7 @@ class Charges:
     peek: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Anchor:
     """Epoch `epoch` started at store time `at_ns`; how a store turns its time into a label."""
 
@@ -44,8 +44,7 @@ class Anchor:
     at_ns: int
 
 
-# Not frozen, as these two are made for every decision and a frozen dataclass takes three times as long to make.
-@dataclass(slots=True)
+@value
 class Charged:
     """State of one member after the admitted requests of its group were charged (at a peek nothing was charged).
 
@@ -64,7 +63,7 @@ class Charged:
     wrong_epoch: bool = False
 
 
-@dataclass(slots=True)
+@value
 class ChargesAnswer:
     """`admitted` of `count` requests passed, the first ones."""
 
@@ -72,7 +71,7 @@ class ChargesAnswer:
     members: tuple[Charged, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Counters:
     """What a store has counted since it was opened: buckets at hand now, buckets created, and requests that it refused
     because there was no room for a further bucket.
@@ -83,7 +82,7 @@ class Counters:
     refused_full: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RollupRow:
     """Units admitted of a quota under one label."""
 

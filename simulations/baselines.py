@@ -53,9 +53,8 @@ def baseline_series(scenario: Scenario, seed: int, baseline: Baseline) -> RunSer
     traffic = arrivals(streams_of(scenario.flows, rules), scenario.edges, scenario.seconds, seed)
     names = [f"edge-{at}" for at in range(scenario.edges)]
     log = Log.of(rows_of(traffic, names, baseline))
-    (of_rule,) = logs_of(log, rules, InForce(rules, ()), names, scenario.seconds, 0).values()
-    figures = figures_of(of_rule, scenario.warm_up, changes_of(scenario), rules.edges_max)
-    figures = named(figures, baseline)
+    (of_rule,) = logs_of(log, rules, InForce(rules, log.rows), names, scenario.seconds, 0).values()
+    figures = named(figures_of(of_rule, scenario.warm_up, changes_of(scenario), rules.edges_max), baseline)
     over = [Over(epoch + 0.5, units) for epoch, units in overshoots(of_rule)]
     series = rule_series(figures, of_rule, len(of_rule.labels), np.zeros(of_rule.admitted.shape), over)
     return RunSeries(f"{scenario.name}, seed {seed}", scenario.name, scenario.seconds, (), (series,))

@@ -21,17 +21,17 @@ from apportion.core.rule import Rule
 from apportion.simulations.in_force import InForce
 from apportion.simulations.log import Answers
 from apportion.simulations.rows import Anchored
-from apportion.simulations.sums import Name, Sums, named, totals
+from apportion.simulations.sums import Label, Name, Sums, named, totals
 from apportion.simulations.violation import Violation
 
 
 def over_in_the_store(sums: Sums, limits: InForce) -> Iterable[Violation]:
     """S5 of what the store decides: one bucket for each undivided quota, exact in ticks, over all lives of a region."""
     buckets: dict[bytes, tuple[int, int, int]] = {}  # backlog in unit-ticks, when, ticks of a period
+    judged = {label: _judged_in_store(label, limits) for label in sums.in_store}
     for row in sums.stores:
-        name, key = named(row.quota)
-        limit = limits.limit(name, row.epoch, key)
-        if not row.units or limit is None or any(rule.divided for rule in limits.rules(name, row.epoch, key)):
+        limit = judged[row.quota, row.epoch]
+        if not row.units or limit is None:
             continue
         backlog, before_ns, period = buckets.get(row.quota, (0, 0, limit.period_ticks))
         if period != limit.period_ticks:
@@ -41,7 +41,15 @@ def over_in_the_store(sums: Sums, limits: InForce) -> Iterable[Violation]:
         buckets[row.quota] = (backlog, row.store_ns, limit.period_ticks)
         over = ceil_div(backlog - limit.burst * limit.period_ticks, limit.period_ticks)
         if over > 0:
-            yield Violation("S5", name, key, row.epoch, f"the store admitted {over} beyond rate and burst")
+            yield Violation("S5", *named(row.quota), row.epoch, f"the store admitted {over} beyond rate and burst")
+
+
+def _judged_in_store(label: Label, limits: InForce) -> RateLimit | None:
+    """The limit of an undivided quota during an epoch; None: it has none, or is divided."""
+    quota, epoch = label
+    name, key = named(quota)
+    divided = any(rule.divided for rule in limits.rules(name, epoch, key))
+    return None if divided else limits.limit(name, epoch, key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ class Fold:
             folded.keys = max(folded.keys, len(log.labels))
             folded.worst_second = max(folded.worst_second, overshoot_in_a_second(log))
             recent = np.searchsorted(log.times, self._begun_ns + (second - 1) * EPOCH_NS)
-            log.forget(int(recent))
+            log.forget_charges(int(recent))
             _close_labels(folded, before)
             _close_slices(folded, before)
 

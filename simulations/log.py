@@ -1,7 +1,7 @@
 """The event log of a run: columns of numbers for what every request makes, rows for all else. Nothing is judged here.
 
-Names (a process, what is asked of a rule, a kind of answer) are written once and go by number. A request takes some 80
-bytes, and is read with numpy. Checkers and measures read only this.
+What many requests have in common is written once and goes by number, so a request takes 40 bytes, 64 where it waited.
+Checkers and measures read only this, a column at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from operator import itemgetter
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,6 @@ Flags = npt.NDArray[np.bool_]
 
 Process = tuple[str, int]
 """An edge and its incarnation."""
-
-Ask = tuple[str, str, tuple[str, ...], int]
-"""What a request asks of a rule: domain, rule, key, cost."""
 
 QuotaName = tuple[str, str, tuple[str, ...]]
 """Domain, rule, key."""
@@ -56,32 +53,66 @@ class Table:
 
     def __init__(self, width: int) -> None:
         self.width = width
+        self._before = 0
         self._recent: list[int] = []
         self._packed: list[Numbers] = []
         self.add = self._recent.extend
 
     def __len__(self) -> int:
-        return sum(len(packed) for packed in self._packed) + len(self._recent) // self.width
+        return self._before + len(self._recent) // self.width
 
     def pack(self) -> None:
         """Take less room for what was added."""
         if self._recent:
+            self._before = len(self)
             self._packed.append(np.array(self._recent, np.int64).reshape(-1, self.width))
             self._recent.clear()
-
-    def extend(self, *columns: Numbers) -> None:
-        """Add lines by their columns."""
-        self.pack()
-        self._packed.append(np.stack(columns, axis=1))
 
     def columns(self) -> Numbers:
         """All lines, of shape (width, lines)."""
         self.pack()
         return np.concatenate([np.empty((0, self.width), np.int64), *self._packed]).T.copy()
 
+    def extend(self, *columns: Numbers) -> None:
+        """Add lines by their columns."""
+        self.pack()
+        self._packed.append(np.stack(columns, axis=1))
+        self._before += len(columns[0])
+
+
+class Came(NamedTuple):
+    """What many requests have in common: `Offered` but for the time, the process by its number."""
+
+    process: int
+    domain: str
+    rule: str
+    key: tuple[str, ...]
+    cost: int
+    peek: bool
+    first: bool
+    alone: bool
+
+
+class Said(NamedTuple):
+    """What many answers have in common: `Answered` but for time and epoch, the process by its number."""
+
+    process: int
+    domain: str
+    rule: str
+    key: tuple[str, ...]
+    cost: int
+    decided: bool
+    allowed: bool
+    charged: bool
+    at_edge: bool
+    degraded: bool
+    shadow: bool
+    reason: str | None
+    alone: bool
+
 
 class Offers(NamedTuple):
-    """Columns of `Offered`. `process` and `quota` are numbers of the log's names."""
+    """Columns of `Offered`. `process` and `quota` are places in the log's lists of them."""
 
     at_ns: Numbers
     process: Numbers
@@ -100,10 +131,10 @@ class Answers(NamedTuple):
     """Columns of `Answered`; `epoch` may be NO_EPOCH, `reason` is the place in REASONS."""
 
     at_ns: Numbers
+    epoch: Numbers
     process: Numbers
     quota: Numbers
     cost: Numbers
-    epoch: Numbers
     decided: Flags
     allowed: Flags
     charged: Flags
@@ -129,17 +160,15 @@ class Answers(NamedTuple):
 class Log:
     """What has happened so far, in the order of virtual time.
 
-    Lines of `offered` are (at_ns, process, ask, kind), of `answered` (at_ns, process, ask, epoch, kind), of `waited`
-    (at_ns, came_ns, deadline_ns). Kinds are what many lines have in common: (peek, first, alone) of those that came,
-    the flags of `Answers` and the reason's text of answers. `places`: how many answers came before each of the rows.
+    Lines of `offered` are (at_ns, number in `came`), of `answered` (at_ns, epoch, number in `said`), of `waited`
+    (at_ns, came_ns, deadline_ns). `places`: how many answers came before each of the rows.
     """
 
     def __init__(self) -> None:
         self.processes: Names[Process] = Names()
-        self.asks: Names[Ask] = Names()
-        self.kinds_offered: Names[tuple[bool, bool, bool]] = Names()
-        self.kinds_answered: Names[tuple[bool, bool, bool, bool, bool, bool, bool, str | None]] = Names()
-        self.offered, self.answered, self.waited = Table(4), Table(5), Table(3)
+        self.came: Names[tuple[Any, ...]] = Names()
+        self.said: Names[tuple[Any, ...]] = Names()
+        self.offered, self.answered, self.waited = Table(2), Table(3), Table(3)
         self.rows: list[Rare] = []
         self.places: list[int] = []
 
@@ -154,40 +183,38 @@ class Log:
     def add(self, row: Row) -> None:
         """What happened next."""
         match row:
-            case Offered():
-                kind = self.kinds_offered[row.peek, row.first, row.alone]
-                self.offered.add((row.at_ns, *self._numbers(row), kind))
-            case Answered():
+            case Offered(at_ns, edge, incarnation):
+                self.offered.add((at_ns, self.came[self.processes[edge, incarnation], *row[3:]]))
+            case Answered(at_ns, edge, incarnation):
                 epoch = NO_EPOCH if row.epoch is None else row.epoch
-                said = row.decided, row.allowed, row.charged, row.at_edge, row.degraded, row.shadow, row.alone
-                self.answered.add((row.at_ns, *self._numbers(row), epoch, self.kinds_answered[*said, row.reason]))
+                said = row[3:10] + row[11:]
+                self.answered.add((at_ns, epoch, self.said[self.processes[edge, incarnation], *said]))
             case Waited():
                 self.waited.add(row)
             case _:
                 self.rows.append(row)
                 self.places.append(len(self.answered))
 
-    def _numbers(self, row: Offered | Answered) -> tuple[int, int]:
-        """Of the process, and of what was asked."""
-        process = self.processes[row.edge, row.incarnation]
-        return process, self.asks[row.domain, row.rule, row.key, row.cost]
-
     def extend(self, other: Log, since: int) -> None:
         """Add what happened next, without what is of epochs before `since`."""
-        processes, asks = _renumbered(self.processes, other.processes), _renumbered(self.asks, other.asks)
-        at_ns, process, ask, kind = other.offered.columns()
-        kinds = _renumbered(self.kinds_offered, other.kinds_offered)
-        self.offered.extend(at_ns, processes[process], asks[ask], kinds[kind])
-        at_ns, process, ask, epoch, kind = other.answered.columns()
-        kinds, kept = _renumbered(self.kinds_answered, other.kinds_answered), (epoch >= since) | (epoch == NO_EPOCH)
+        processes = list(other.processes)
+        at_ns, came = other.offered.columns()
+        self.offered.extend(at_ns, self._numbers(self.came, other.came, processes)[came])
+        at_ns, epoch, said = other.answered.columns()
+        said, kept = self._numbers(self.said, other.said, processes)[said], (epoch >= since) | (epoch == NO_EPOCH)
         before = len(self.answered) + np.concatenate([[0], np.cumsum(kept)])
-        columns = at_ns, processes[process], asks[ask], epoch, kinds[kind]
-        self.answered.extend(*(column[kept] for column in columns))
+        self.answered.extend(at_ns[kept], epoch[kept], said[kept])
         self.waited.extend(*other.waited.columns())
         for place, row in zip(other.places, other.rows, strict=True):
             if getattr(row, "epoch", since) >= since:
                 self.rows.append(row)
                 self.places.append(int(before[place]))
+
+    def _numbers(
+        self, ours: Names[tuple[Any, ...]], theirs: Names[tuple[Any, ...]], processes: Sequence[Process]
+    ) -> Numbers:
+        """Our number of each of their names, which begin with a number of `processes`."""
+        return np.array([ours[self.processes[processes[name[0]]], *name[1:]] for name in theirs], np.int64)
 
     def pack(self) -> None:
         """Take less room from now on: done once a second of a run."""
@@ -202,29 +229,29 @@ class Log:
 
     @property
     def quotas(self) -> list[QuotaName]:
-        """The quotas that requests were of; columns have their numbers."""
-        return list(dict.fromkeys(ask[:3] for ask in self.asks))
+        """The quotas that requests were of; columns have their places here."""
+        return list(dict.fromkeys(name[1:4] for names in (self.came, self.said) for name in names))
 
     def offers(self) -> Offers:
         """What came."""
-        at_ns, process, ask, kind = self.offered.columns()
-        return Offers(at_ns, process, *self._asked(ask), *_flags(list(self.kinds_offered), 3, kind))
+        at_ns, number = self.offered.columns()
+        names = [Came(*name) for name in self.came]
+        flags = np.array([name[5:] for name in names], np.bool_).reshape(-1, 3).T[:, number]
+        return Offers._make((at_ns, *self._asked(names, number), *flags))
 
     def answers(self) -> Answers:
         """What was answered."""
-        at_ns, process, ask, epoch, kind = self.answered.columns()
-        kinds = list(self.kinds_answered)
-        reason = np.array([REASONS.index(each[-1]) for each in kinds], np.int64)[kind]
-        flags = _flags([each[:-1] for each in kinds], 7, kind)
-        quota, cost = self._asked(ask)
-        return Answers._make((at_ns, process, quota, cost, epoch, *flags, reason))
+        at_ns, epoch, number = self.answered.columns()
+        names = [Said(*name) for name in self.said]
+        flags = np.array([(*name[5:11], name.alone) for name in names], np.bool_).reshape(-1, 7).T[:, number]
+        reason = np.array([REASONS.index(name.reason) for name in names], np.int64)[number]
+        return Answers._make((at_ns, epoch, *self._asked(names, number), *flags, reason))
 
-    def _asked(self, ask: Numbers) -> tuple[Numbers, Numbers]:
-        """Quota and cost."""
-        quotas = Names[QuotaName]()
-        quota = np.array([quotas[each[:3]] for each in self.asks], np.int64)
-        cost = np.array([min(each[3], COST_MAX) for each in self.asks], np.int64)
-        return quota[ask], cost[ask]
+    def _asked(self, names: Sequence[Came | Said], number: Numbers) -> Numbers:
+        """Columns of process, quota and cost."""
+        quotas = {quota: at for at, quota in enumerate(self.quotas)}
+        asked = [(name.process, quotas[name[1:4]], min(name.cost, COST_MAX)) for name in names]
+        return np.array(asked, np.int64).reshape(-1, 3).T[:, number]
 
     def __iter__(self) -> Iterator[Row]:
         """All of it as rows; between two answers first rare rows, then what came and what had waited."""
@@ -237,36 +264,25 @@ class Log:
         return iter([row for _, row in found])
 
     def _answered_rows(self) -> Iterator[Answered]:
-        processes, asks, kinds = list(self.processes), list(self.asks), list(self.kinds_answered)
-        for at_ns, process, ask, epoch, kind in self.answered.columns().T.tolist():
-            decided, allowed, charged, *flags, alone, reason = kinds[kind]
+        processes, names = list(self.processes), list(self.said)
+        for at_ns, epoch, number in self.answered.columns().T.tolist():
+            process, *said = names[number]
             label = None if epoch == NO_EPOCH else epoch
-            yield Answered._make(
-                (at_ns, *processes[process], *asks[ask], decided, allowed, charged, label, *flags, reason, alone)
-            )
+            yield Answered._make((at_ns, *processes[process], *said[:7], label, *said[7:]))
 
     def _other_rows(self) -> Iterator[Offered | Waited]:
-        processes, asks, kinds = list(self.processes), list(self.asks), list(self.kinds_offered)
-        for at_ns, process, ask, kind in self.offered.columns().T.tolist():
-            yield Offered(at_ns, *processes[process], *asks[ask], *kinds[kind])
+        processes, names = list(self.processes), list(self.came)
+        for at_ns, number in self.offered.columns().T.tolist():
+            process, *came = names[number]
+            yield Offered._make((at_ns, *processes[process], *came))
         for line in self.waited.columns().T.tolist():
-            yield Waited(*line)
+            yield Waited._make(line)
 
     def digest(self) -> str:
         """BLAKE2b-256 of the whole log."""
         digest = blake2b(digest_size=32)
         for table in (self.offered, self.answered, self.waited):
             digest.update(table.columns().tobytes())
-        for part in (self.processes, self.asks, self.kinds_offered, self.kinds_answered, self.rows, self.places):
+        for part in (self.processes, self.came, self.said, self.rows, self.places):
             digest.update(repr(part).encode())
         return digest.hexdigest()
-
-
-def _flags(kinds: Sequence[tuple[bool, ...]], width: int, kind: Numbers) -> list[Flags]:
-    """A column for each flag of the kinds."""
-    return [column[kind] for column in np.array(kinds, np.bool_).reshape(-1, width).T]
-
-
-def _renumbered(ours: Names[Name], theirs: Names[Name]) -> Numbers:
-    """Our number of each of their names."""
-    return np.array([ours[name] for name in theirs], np.int64)

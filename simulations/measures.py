@@ -155,13 +155,13 @@ def overshoot_in_a_second(log: RuleLog) -> int:
     apart = times + who * (int(np.ptp(times)) + 2 * EPOCH_NS)  # no second has requests of two keys
     first = np.searchsorted(apart, apart - EPOCH_NS, side="right")
     admitted = total[1:] - total[first]
-    over = admitted - _entitled(log, who, times)
+    over = admitted - _entitled(log, list(log.keys), who, times)
     return ceil(max(0.0, float(over.max())))
 
 
-def _entitled(log: RuleLog, who: Numbers, times: Numbers) -> Series:
+def _entitled(log: RuleLog, keys: Sequence[tuple[str, ...]], who: Numbers, times: Numbers) -> Series:
     """Rate + burst of the key of each row, the number `who`, in the second that ends then."""
-    limits, name, keys, end_ns = log.in_force, log.rule.name, list(log.keys), int(times[-1])
+    limits, name, end_ns = log.in_force, log.rule.name, int(times[-1])
     if not limits.changing:
         return np.array([limits.largest_within(name, 0, end_ns, key) for key in keys])[who]
     instants = zip(who.tolist(), times.tolist(), strict=True)

@@ -54,7 +54,7 @@ class Direction:
         self._queue.append(self._through(message) if world.options.wire else message)
         self.free_ns = max(self.free_ns + 1, world.now_ns + stream.delay_ns())
         world.at(self.free_ns, self._arrive)
-        if isinstance(message, REPEATABLE) and world.chance(world.options.repeat):
+        if world.options.repeat and isinstance(message, REPEATABLE) and world.chance(world.options.repeat):
             copy = self._queue[-1]
             later = self.free_ns + world.random.randrange(1, 1500 * MS)
             world.at(later, partial(self._arrive_again, copy))

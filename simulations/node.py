@@ -73,16 +73,16 @@ class Node:
         """Begin a life."""
         raise NotImplementedError
 
-    def core(self, event: Any) -> Sequence[Any]:
-        """Hand the event to the core."""
+    def core(self, event: Any, now_ns: int) -> Sequence[Any]:
+        """Hand the event to the core, at an instant of this node's clock."""
         raise NotImplementedError
 
     def act(self, command: Any) -> None:
         """Perform one command."""
         raise NotImplementedError
 
-    def wake_ns(self) -> int:
-        """When the core wants to be polled, on this node's clock."""
+    def wake_ns(self, now_ns: int) -> int:
+        """When the core wants to be polled, on this node's clock, which shows `now_ns`."""
         raise NotImplementedError
 
     def poll(self) -> Any:
@@ -128,9 +128,10 @@ class Node:
                 return
 
     def _handle(self, event: Any) -> None:
-        self.perform(self.core(event))
+        now_ns = self.now_ns
+        self.perform(self.core(event, now_ns))
         if self.up:
-            self._due_ns = max(self.clock.when(self.wake_ns()), self.world.now_ns + 1)
+            self._due_ns = max(self.clock.when(self.wake_ns(now_ns)), self.world.now_ns + 1)
             self._set_timer()
 
     def _set_timer(self) -> None:

@@ -124,7 +124,7 @@ class EdgeNode(Client):
             return
         assert answer.number not in self._waiting
         self._waiting[answer.number] = (now_ns, min(each.rule.deadline_ns for each in applications))
-        if not self._flushing:
+        if not self._flushing and self.agent.pressing:
             self._flushing = True
             self.world.at(now_ns, partial(self._flush, self.life))
 
@@ -138,11 +138,11 @@ class EdgeNode(Client):
         """Requests without a decision, by ticket: when they came, and the shortest deadline of their rules."""
         return self._waiting
 
-    def core(self, event: Any) -> Sequence[Any]:
-        return self.agent.step(event, self.now_ns)
+    def core(self, event: Any, now_ns: int) -> Sequence[Any]:
+        return self.agent.step(event, now_ns)
 
-    def wake_ns(self) -> int:
-        return self.agent.wake_ns(self.now_ns)
+    def wake_ns(self, now_ns: int) -> int:
+        return self.agent.wake_ns(now_ns)
 
     def poll(self) -> Any:
         return edging.Polled()
@@ -158,16 +158,16 @@ class EdgeNode(Client):
 
     def act(self, command: Any) -> None:
         match command:
+            case edging.Settled(ticket, decision):
+                came_ns, deadline_ns = self._waiting.pop(ticket)
+                self.world.journal.settled(self.world.now_ns, came_ns, deadline_ns)
+                self.world.journal.decided(self.world.now_ns, self.process, decision)
             case edging.Send(message):
                 self.world.journal.edge_sent(self.world.now_ns, self.name, message)
                 if isinstance(message, Return):
                     self._returned(message)
                 if self.stream is not None:
                     self.stream.up.send(message)
-            case edging.Settled(ticket, decision):
-                came_ns, deadline_ns = self._waiting.pop(ticket)
-                self.world.journal.settled(self.world.now_ns, came_ns, deadline_ns)
-                self.world.journal.decided(self.world.now_ns, self.process, decision)
             case edging.Shadowed(verdict):
                 self.world.journal.shadowed(self.world.now_ns, self.process, verdict)
             case edging.Reconnect():
@@ -194,12 +194,12 @@ class AllocatorNode(Client):
         self._link = 0
         super().start()
 
-    def core(self, event: Any) -> Sequence[Any]:
-        return self.leader.step(event, self.now_ns)
+    def core(self, event: Any, now_ns: int) -> Sequence[Any]:
+        return self.leader.step(event, now_ns)
 
-    def wake_ns(self) -> int:
-        wake = self.leader.wake_ns(self.now_ns)
-        return self.now_ns + 100 * MS if wake is None else wake
+    def wake_ns(self, now_ns: int) -> int:
+        wake = self.leader.wake_ns(now_ns)
+        return now_ns + 100 * MS if wake is None else wake
 
     def poll(self) -> Any:
         return allocating.Polled()
@@ -276,11 +276,11 @@ class RegionNode(Node):
         if self._streams.pop(stream.session, None) is not None:
             self.feed(regional.Closed(stream.session))
 
-    def core(self, event: Any) -> Sequence[Any]:
-        return self.authority.step(event, self.now_ns)
+    def core(self, event: Any, now_ns: int) -> Sequence[Any]:
+        return self.authority.step(event, now_ns)
 
-    def wake_ns(self) -> int:
-        return min(self.authority.wake_ns(), self.now_ns + 250 * MS)
+    def wake_ns(self, now_ns: int) -> int:
+        return min(self.authority.wake_ns(), now_ns + 250 * MS)
 
     def poll(self) -> Any:
         return regional.Polled()

@@ -29,6 +29,9 @@ from apportion.simulations.rows import (
     Stored,
 )
 
+AT_EDGE, PENDING = Scope.EDGE, Reason.PENDING
+"""Looked up once: an enumeration takes its time, and each answer asks."""
+
 
 class Recording:
     """A `Journal` that writes `log`."""
@@ -55,8 +58,8 @@ class Recording:
         log, first, alone = self.log, True, len(applications) == 1
         for each in applications:
             rule = each.rule
-            ask = log.asks[rule.domain, rule.name, each.key, each.cost]
-            log.offered.add((now_ns, process, ask, log.kinds_offered[peek, first, alone]))
+            came = process, rule.domain, rule.name, each.key, each.cost, peek, first, alone  # as `Came`
+            log.offered.add((now_ns, log.came[came]))
             first = False
 
     def decided(self, now_ns: int, process: int, decision: Decision) -> None:
@@ -69,15 +72,14 @@ class Recording:
         log, alone = self.log, len(verdicts) == 1
         for verdict in verdicts:
             rule, charged, reason = verdict.rule, verdict.charged, verdict.reason
-            if reason is Reason.PENDING:
+            if reason is PENDING:
                 continue  # a shadow rule that was asked; its verdict comes by itself
-            ask = log.asks[rule.domain, rule.name, verdict.key, verdict.cost]
+            said = (
+                process, rule.domain, rule.name, verdict.key, verdict.cost, decided, verdict.allowed, charged,
+                verdict.scope is AT_EDGE, verdict.degraded, rule.shadow, reason.value if reason else None, alone,
+            )  # fmt: skip  # as `Said`
             epoch = verdict.epoch if charged and verdict.epoch is not None else NO_EPOCH
-            kind = log.kinds_answered[
-                decided, verdict.allowed, charged, verdict.scope is Scope.EDGE, verdict.degraded, rule.shadow, alone,
-                reason.value if reason else None,
-            ]  # fmt: skip
-            log.answered.add((now_ns, process, ask, epoch, kind))
+            log.answered.add((now_ns, epoch, log.said[said]))
 
     def settled(self, now_ns: int, came_ns: int, deadline_ns: int) -> None:
         self.log.waited.add((now_ns, came_ns, deadline_ns))

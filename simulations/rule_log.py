@@ -12,7 +12,7 @@ import numpy.typing as npt
 from apportion.core.limit import EPOCH_NS
 from apportion.core.rule import Rule, RuleSet
 from apportion.simulations.in_force import InForce, per_second
-from apportion.simulations.log import REASONS, Answers, Log, Names, Numbers, Offers, QuotaName
+from apportion.simulations.log import REASONS, Answers, Log, Names, Numbers, Offers
 from apportion.simulations.rows import Crossed, Issued, Returned
 from apportion.simulations.sums import totals
 
@@ -23,10 +23,11 @@ OVER_LIMIT = REASONS.index("over_limit")
 
 @dataclass(slots=True)
 class RuleLog:
-    """What the log says of one rule, by second of virtual time (`seconds` of them, from `begun_ns`), by edge and label.
+    """What the log says of one rule, by second of virtual time (`seconds` of them, from `begun_ns`), edge and label.
 
     `limits`: the limit of a key that has none of its own; `may`: the sum of min(asked, limit) over keys, each by its
-    own, of what has been settled. `times`, `costs`, `who`: of what was charged; `who` is the place of a key in `keys`.
+    own, of what has been settled. `times`, `costs`, `who`: of all that was charged, when, how much and to which of the
+    `keys`.
     """
 
     rule: Rule
@@ -71,11 +72,12 @@ class RuleLog:
             self.may[at] += min(cost, self.in_force.per_second(self.rule.name, at_ns, key))
         self.asked.clear()
 
-    def forget(self, before: int) -> None:
-        """Forget what was charged first, so many times."""
-        self.times, self.costs = self.times[before:], self.costs[before:]
-        names, self.keys = list(self.keys), Names()
-        self.who = np.array([self.keys[names[each]] for each in self.who[before:].tolist()], np.int64)
+    def forget_charges(self, first: int) -> None:
+        """Forget so many that were charged first, and the keys of which none is left."""
+        self.times, self.costs = self.times[first:], self.costs[first:]
+        keys = list(self.keys)
+        left, self.who = np.unique(self.who[first:], return_inverse=True)
+        self.keys = Names((keys[number], at) for at, number in enumerate(left.tolist()))
 
 
 def logs_of(
@@ -94,14 +96,14 @@ def logs_of(
 def sort_log(logs: Mapping[str, RuleLog], log: Log) -> None:
     """Add what a log says to the logs of its rules."""
     some = next(iter(logs.values()))
-    begun_ns = some.begun_ns
-    edges = {name: at for at, name in enumerate(some.edges)}
+    edges, begun_ns = {name: at for at, name in enumerate(some.edges)}, some.begun_ns
     places = np.array([edges.get(edge, -1) for edge, _ in log.processes], np.int64)
     offers, answers, quotas = log.offers(), log.answers(), log.quotas
+    keys = [key for _, _, key in quotas]
     for name, rule_log in logs.items():
         numbers = [number for number, (_, rule, _) in enumerate(quotas) if rule == name]
-        _offered(rule_log, offers.where(np.isin(offers.quota, numbers) & ~offers.peek), quotas, places)
-        _answered(rule_log, answers.where(np.isin(answers.quota, numbers)), quotas, places)
+        _offered(rule_log, offers.where(np.isin(offers.quota, numbers) & ~offers.peek), keys, places)
+        _answered(rule_log, answers.where(np.isin(answers.quota, numbers)), keys, places)
     for row in log.rows:
         if isinstance(row, Crossed):
             if (row.at_ns - begun_ns) // EPOCH_NS < some.seconds:
@@ -115,25 +117,27 @@ def sort_log(logs: Mapping[str, RuleLog], log: Log) -> None:
             logs[row.rule].given[row.epoch] -= row.units
 
 
-def _offered(log: RuleLog, offers: Offers, quotas: Sequence[QuotaName], places: Numbers) -> None:
+def _offered(log: RuleLog, offers: Offers, keys: Sequence[tuple[str, ...]], places: Numbers) -> None:
     offers = offers.where(offers.at_ns < log.begun_ns + log.seconds * EPOCH_NS)
     at = (offers.at_ns - log.begun_ns) // EPOCH_NS
     np.add.at(log.requests, at, 1)
     np.add.at(log.offered, (at, places[offers.process]), offers.cost)
     for second, quota, cost in totals(offers.cost, at, offers.quota):
-        log.asked[second, quotas[quota][2]] += cost
+        log.asked[second, keys[quota]] += cost
 
 
-def _answered(log: RuleLog, answers: Answers, quotas: Sequence[QuotaName], places: Numbers) -> None:
+def _answered(log: RuleLog, answers: Answers, keys: Sequence[tuple[str, ...]], places: Numbers) -> None:
     spent, refused = answers.where(answers.charged), answers.where(~answers.charged & (answers.reason > 0))
     for quota, epoch, at_edge, degraded, cost in totals(
         spent.cost, spent.quota, spent.epoch, spent.at_edge, spent.degraded
     ):
-        log.labels[quotas[quota][2]][epoch] += cost
+        log.labels[keys[quota]][epoch] += cost
         log.degraded += cost if degraded else 0
         log.spent_at_edges[epoch] += cost if at_edge and not degraded else 0
+    quotas, number = np.unique(spent.quota, return_inverse=True)
+    who = np.array([log.keys[keys[quota]] for quota in quotas.tolist()], np.int64)
     log.times, log.costs = np.append(log.times, spent.at_ns), np.append(log.costs, spent.cost)
-    log.who = np.append(log.who, [log.keys[quotas[quota][2]] for quota in spent.quota.tolist()]).astype(np.int64)
+    log.who = np.append(log.who, who[number])
     for reason, cost in totals(refused.cost, refused.reason):
         log.denied[REASONS[reason] or ""] += cost
     end_ns = log.begun_ns + log.seconds * EPOCH_NS

@@ -94,10 +94,12 @@ def world_of(
     late = {fault.target for fault in scenario.faults if fault.kind is FaultKind.START}
     world.start(late)
     world.run(STARTED_S)
-    if traffic is None:
-        traffic = arrivals(streams_of(scenario.flows, parsed(scenario.rules)), scenario.edges, scenario.seconds, seed)
     begun_ns = world.now_ns
-    world.offer((begun_ns + at, edge, applications) for at, edge, applications in traffic)
+    if traffic is None:
+        streams = streams_of(scenario.flows, parsed(scenario.rules))
+        world.offer(arrivals(streams, scenario.edges, scenario.seconds, seed, begun_ns))
+    else:
+        world.offer((begun_ns + at, edge, applications) for at, edge, applications in traffic)
     for fault in scenario.faults:
         world.at(begun_ns + fault.at_ns, partial(_happen, world, scenario, fault))
     return world

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 
 from apportion.core.limit import RateLimit
 from apportion.core.request import Application
 from apportion.core.rule import Rule, RuleSet
 from apportion.simulations.scenario import Flow
-from apportion.simulations.world import Arrival
+from apportion.simulations.world import SECOND, Arrival
+
+Counts = npt.NDArray[np.int64]
 
 SLOT_NS = 50_000_000
 """Demand is even within a slot; what a shape changes, it changes from one slot to the next."""
@@ -44,26 +48,40 @@ def _stream(flow: Flow, rule: Rule) -> Stream:
     return Stream(flow, (Application(limited, key, flow.cost),), rate * flow.load)
 
 
-def arrivals(streams: Sequence[Stream], edges: int, seconds: int, seed: int) -> Iterator[Arrival]:
-    """All requests in the order of time."""
+def arrivals(streams: Sequence[Stream], edges: int, seconds: int, seed: int, begun_ns: int = 0) -> Iterator[Arrival]:
+    """All requests in the order of time, the first slot beginning at `begun_ns`."""
+    return chain.from_iterable(_by_second(streams, edges, seconds, seed, begun_ns))
+
+
+def _by_second(
+    streams: Sequence[Stream], edges: int, seconds: int, seed: int, begun_ns: int
+) -> Iterator[Iterable[Arrival]]:
+    """The requests of each second."""
     random = np.random.default_rng([seed, 0])
-    for start_ns in range(0, seconds * 1_000_000_000, SLOT_NS):
-        which, where, when = [], [], []
-        for number, stream in enumerate(streams):
-            flow = stream.flow
-            if start_ns < flow.from_ns or (flow.until_ns is not None and start_ns >= flow.until_ns):
-                continue
-            parts = flow.shape.parts(edges, start_ns, seed)
-            mean = parts * (stream.units_per_second / flow.cost * SLOT_NS / 1e9)
-            counts = random.poisson(mean)
-            total = int(counts.sum())
-            where.append(np.repeat(np.arange(edges), counts))
-            when.append(random.integers(start_ns, start_ns + SLOT_NS, size=total))
-            which.append(np.full(total, number))
-        if not when:
-            continue
-        times = np.concatenate(when)
-        order = np.argsort(times, kind="stable")
-        places, kinds = np.concatenate(where)[order], np.concatenate(which)[order]
-        for at, edge, number in zip(times[order].tolist(), places.tolist(), kinds.tolist(), strict=True):
-            yield at, edge, streams[number].applications
+    for second_ns in range(0, seconds * SECOND, SECOND):
+        numbers, counts, times = [], [], []  # of a stream in a slot: which, how many at each edge, when
+        for start_ns in range(second_ns, second_ns + SECOND, SLOT_NS):
+            for number, stream in enumerate(streams):
+                if _comes(stream.flow, start_ns):
+                    numbers.append(number)
+                    counts.append(_counts(stream, edges, start_ns, seed, random))
+                    times.append(random.integers(start_ns, start_ns + SLOT_NS, size=int(counts[-1].sum())))
+        if times:
+            when, many = np.concatenate(times), np.concatenate(counts)
+            order = np.argsort(when, kind="stable")
+            where = np.repeat(np.tile(np.arange(edges), len(counts)), many)[order]
+            which = np.repeat(np.repeat(numbers, edges), many)[order]
+            asked = [streams[number].applications for number in which.tolist()]
+            yield zip((when[order] + begun_ns).tolist(), where.tolist(), asked, strict=True)
+
+
+def _comes(flow: Flow, at_ns: int) -> bool:
+    """Whether it is the flow's time."""
+    return flow.from_ns <= at_ns and (flow.until_ns is None or at_ns < flow.until_ns)
+
+
+def _counts(stream: Stream, edges: int, start_ns: int, seed: int, random: np.random.Generator) -> Counts:
+    """How many requests of a stream come to each edge in a slot."""
+    parts = stream.flow.shape.parts(edges, start_ns, seed)
+    counts: Counts = random.poisson(parts * (stream.units_per_second / stream.flow.cost * SLOT_NS / 1e9))
+    return counts

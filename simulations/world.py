@@ -31,6 +31,12 @@ Label = tuple[bytes, int]
 Arrival = tuple[int, int, tuple[Application, ...]]
 """When, at which edge, which rules apply."""
 
+NEVER: Arrival = (2**63, 0, ())
+"""What comes when nothing comes any more."""
+
+LAST = 2**63
+"""The order of an instant's end."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -62,8 +68,8 @@ class World:
         self.now_ns = 0
         self.journal = journal
         self._traffic: Iterator[Arrival] = iter(())
-        self._next: Arrival | None = None
-        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._next = NEVER
+        self._queue: list[tuple[int, int, Callable[[], None] | None]] = []  # None: the end of a run
         self._order = count()
         self._incarnations: dict[str, int] = {}
         self.region = RegionNode(self, "region")
@@ -89,21 +95,21 @@ class World:
         self.at(self.now_ns + int(seconds * SECOND), work)
 
     def run(self, seconds: float) -> None:
-        """Let time pass."""
+        """Let time pass. Of one instant, requests come first, then what was wanted first."""
         until_ns = self.now_ns + int(seconds * SECOND)
-        queue, edges, coming = self._queue, self.edges, self._next
+        queue, edges, traffic = self._queue, self.edges, self._traffic
+        heapq.heappush(queue, (until_ns, LAST, None))
+        at_ns, edge, applications = self._next
         while True:
-            when_ns = queue[0][0] if queue else until_ns + 1
-            if coming is not None and coming[0] <= when_ns and coming[0] <= until_ns:
-                self.now_ns, edge, applications = coming
-                coming = self._next = next(self._traffic, None)
+            if at_ns <= queue[0][0]:
+                self.now_ns = at_ns
                 edges[edge].ask(applications)
-            elif when_ns <= until_ns:
-                self.now_ns, _, work = heapq.heappop(queue)
-                work()
+                at_ns, edge, applications = self._next = next(traffic, NEVER)
             else:
-                break
-        self.now_ns = until_ns
+                self.now_ns, _, work = heapq.heappop(queue)
+                if work is None:
+                    break
+                work()
 
     def edge(self, name: str) -> EdgeNode:
         """The edge of that name."""
@@ -112,7 +118,7 @@ class World:
     def offer(self, traffic: Iterator[Arrival]) -> None:
         """Let these requests arrive, in the order of time."""
         self._traffic = traffic
-        self._next = next(traffic, None)
+        self._next = next(traffic, NEVER)
 
     def chance(self, probability: float) -> bool:
         """Whether something of that probability happens now."""

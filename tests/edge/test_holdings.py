@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from apportion.core.epoch import EpochClock
-from apportion.core.limit import RateLimit
 from apportion.core.messages import Report, Rules, Tick, Welcome
 from apportion.core.request import Application
 from apportion.core.rules_file import parse_rules
@@ -41,8 +40,7 @@ def holdings() -> Holdings:
 
 def found(table: Holdings, key: str, epoch: int) -> Holding:
     """The holding of a key, used in that epoch."""
-    assert isinstance(RULE.limit, RateLimit)
-    holding = table.find(Application(RULE, (key,), 1), RULE.limit, epoch)
+    holding = table.find(Application(RULE, (key,), 1), epoch)
     assert holding is not None
     return holding
 
