@@ -21,7 +21,7 @@ SECONDS = 300
 def test_memory_does_not_grow_with_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, baseline: Baseline | None
 ) -> None:
-    """Sixteen requests a second, each second a key that was never seen: its second half needs no more than its first."""
+    """Sixteen requests a second, each second a new key: its second half needs hardly more than its first."""
     monkeypatch.setattr(module, "ORDERED_LINES_MAX", 100)  # lines that are read ahead: here a small part of the log
     monkeypatch.setattr(module, "APPLICATIONS_MAX", 100)
     monkeypatch.setattr(rollup, "ROLLUP_EPOCHS_KEPT", 120)
