@@ -3,9 +3,10 @@
     python bench/simulate.py [--seconds 10] [--seed 1]
 
 Each line is a whole run of a scenario: traffic, every process with its messages, the event log, the figures and all
-checkers. The hotspot moves over the edges, so that slices are wrong and requests cross. The base does what cannot be
-less: the same arrivals, each decided by one central bucket, nothing logged and nothing judged. Seconds are those of the
-process's own processor time.
+checkers. The hotspot moves over the edges, so that slices are wrong and requests cross; those of `edge` never do.
+Processes talk whether or not anybody asks: `idle` is the same run without requests, by seconds of virtual time, and `a
+request more` what is left, by requests. The base does what cannot be less: the same arrivals, each decided by one
+central bucket, nothing logged and nothing judged. Seconds are those of the process's own processor time.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import os
 import platform
 import time
+from dataclasses import replace
 
 from apportion.core.bucket import Bucket
 from apportion.core.limit import RateLimit
@@ -33,6 +35,7 @@ demand: [{{shape: hotspot, load: 100%, dwell: 9s, share: 60%}}]
 """
 RUNS = (
     ("edge", 10, "1000/s"),
+    ("edge", 10, "10000/s"),
     ("edge+region", 10, "1000/s"),
     ("lease", 10, "1000/s"),
     ("region", 10, "1000/s"),
@@ -76,13 +79,21 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     print(f"CPython {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    print(f"{'mode':14}{'edges':>6}{'limit':>10}{'requests':>10}{'a second and core':>19}{'of the bare loop':>18}")
+    print(
+        f"{'mode':12}{'edges':>6}{'limit':>9}{'requests':>9}{'a second and core':>18}{'of the bare loop':>17}"
+        f"{'idle, a second':>15}{'a request more':>15}"
+    )
+    simulated(scenario("lease", 3, "100/s", 3), arguments.seed)  # what a process does once is no run's
     for mode, edges, limit in RUNS:
         what = scenario(mode, edges, limit, arguments.seconds)
+        _, idle = simulated(replace(what, flows=()), arguments.seed)
         requests, seconds = simulated(what, arguments.seed)
         _, least = bare(what, arguments.seed)
-        line = f"{mode:14}{edges:6}{limit:>10}{requests:10,}{requests / seconds:19,.0f}"
-        print(f"{line}{least / seconds:18.3f}", flush=True)
+        print(
+            f"{mode:12}{edges:6}{limit:>9}{requests:9,}{requests / seconds:18,.0f}{least / seconds:17.3f}"
+            f"{idle / arguments.seconds * 1e3:12.1f} ms{(seconds - idle) / requests * 1e6:12.1f} us",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ class EdgeNode(Client):
             journal.decided(now_ns, self.process, answer)
             return
         assert answer.number not in self._waiting
-        self._waiting[answer.number] = (now_ns, min(each.rule.deadline_ns for each in applications))
+        self._waiting[answer.number] = (now_ns, min([each.rule.deadline_ns for each in applications]))
         if not self._flushing and self.agent.pressing:
             self._flushing = True
             self.world.at(now_ns, partial(self._flush, self.life))

@@ -121,8 +121,8 @@ def _offered(log: RuleLog, offers: Offers, keys: Sequence[tuple[str, ...]], plac
     offers = offers.where(offers.at_ns < log.begun_ns + log.seconds * EPOCH_NS)
     at = (offers.at_ns - log.begun_ns) // EPOCH_NS
     np.add.at(log.requests, at, 1)
-    np.add.at(log.offered, (at, places[offers.process]), offers.cost)
-    for second, quota, cost in totals(offers.cost, at, offers.quota):
+    for second, process, quota, cost in totals(offers.cost, at, offers.process, offers.quota):
+        log.offered[second, places[process]] += cost
         log.asked[second, keys[quota]] += cost
 
 
@@ -142,6 +142,8 @@ def _answered(log: RuleLog, answers: Answers, keys: Sequence[tuple[str, ...]], p
         log.denied[REASONS[reason] or ""] += cost
     end_ns = log.begun_ns + log.seconds * EPOCH_NS
     spent = spent.where(spent.at_ns < end_ns)
-    np.add.at(log.admitted, ((spent.at_ns - log.begun_ns) // EPOCH_NS, places[spent.process]), spent.cost)
+    for at, process, cost in totals(spent.cost, (spent.at_ns - log.begun_ns) // EPOCH_NS, spent.process):
+        log.admitted[at, places[process]] += cost
     refused = refused.where(refused.at_edge & (refused.reason == OVER_LIMIT) & (refused.at_ns < end_ns))
-    np.add.at(log.refused_at_edge, (refused.at_ns - log.begun_ns) // EPOCH_NS, refused.cost)
+    for at, cost in totals(refused.cost, (refused.at_ns - log.begun_ns) // EPOCH_NS):
+        log.refused_at_edge[at] += cost
