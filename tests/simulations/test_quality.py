@@ -31,9 +31,7 @@ def found(demand: str, rows: Sequence[Row], more: str = "") -> set[str]:
     rules, log = parsed(scenario.rules), Log.of(rows)
     limits = InForce(rules, log.rows)
     logs = logs_of(log, rules, limits, EDGES, SECONDS, BEGUN_NS)
-    figures = [
-        figures_of(each, limits, scenario.warm_up, changes_of(scenario), rules.edges_max) for each in logs.values()
-    ]
+    figures = [figures_of(each, scenario.warm_up, changes_of(scenario), rules.edges_max) for each in logs.values()]
     return {each.property for each in shortcomings(scenario, figures, logs, log, limits)}
 
 
