@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apportion.simulations.log import COST_MAX, NO_EPOCH, REASONS, Log
+from apportion.simulations.recording import Recording
 from apportion.simulations.rows import Row, Waited
 from apportion.simulations.sums import totals
 from tests.simulations.written import admitted, crossed, issued, offered, refused
@@ -44,18 +45,39 @@ def test_columns() -> None:
     assert log.waited.columns().tolist() == [[2_800_000_000], [2_750_000_000], [100_000_000]]
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_what_is_packed_or_forgotten(packed: bool) -> None:
-    """Packing changes nothing; after forgetting numbers begin anew, but for those of processes."""
+def test_what_is_packed() -> None:
+    """It changes nothing."""
     log, other = Log.of(ROWS), Log.of(ROWS)
-    if packed:
-        log.pack()
+    log.pack()
     assert (log.digest(), len(log)) == (other.digest(), len(ROWS))
-    log.forget()
-    assert (len(log), log.quotas, len(log.processes)) == (0, [], 2)
-    assert (len(log.offers().cost), len(log.answers().cost)) == (0, 0)
-    log.add(offered(2.5, 7, 1, "third"))
-    assert (log.quotas, log.offers().process.tolist()) == ([("simulated", "search", ("third",))], [1])
+
+
+def test_what_is_taken_of_a_recording() -> None:
+    """What comes after it is of the same processes, and of nothing else."""
+    recording = Recording()
+    for row in ROWS:
+        recording.log.add(row)
+    assert list(recording.take(0)) == list(Log.of(ROWS))
+    assert (len(recording.log), recording.log.quotas, len(recording.log.processes)) == (0, [], 2)
+    recording.log.add(offered(2.5, 7, 1, "third"))
+    assert recording.log.quotas == [("simulated", "search", ("third",))]
+    assert recording.log.offers().process.tolist() == [1]
+
+
+@pytest.mark.parametrize("at", range(len(ROWS) + 1))
+def test_one_log_after_another(at: int) -> None:
+    """However they are cut, they come to the log of all; what is of an earlier epoch stays out."""
+    log, rest = Log(), Log()
+    rest.processes["edge-1", 1]  # numbers of names need not be the same
+    for row in ROWS[at:]:
+        rest.add(row)
+    log.extend(Log.of(ROWS[:at]), 0)
+    log.extend(rest, 0)
+    assert (list(log), len(log)) == (list(Log.of(ROWS)), len(ROWS))
+    later = Log()
+    later.extend(log, 1)
+    kept = [row for row in ROWS if getattr(row, "epoch", None) is None]
+    assert sorted(map(repr, later)) == sorted(map(repr, kept))
 
 
 def test_a_cost_that_no_column_has_room_for() -> None:
