@@ -156,7 +156,7 @@ def _from_pool(route: Route, routed: Routed, admitted: int) -> MemberAnswer:
 
 
 def _worth_asking_ns(known: KnownQuota | None, pool: Budget, at: Instant) -> int:
-    assert known is not None
+    assert known is not None and isinstance(known.limit, RateLimit)
     return WORTH_ASKING_NS * known.limit.units_in_epoch(at.epoch) // max(pool.rate, 1)
 
 
