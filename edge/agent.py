@@ -158,10 +158,13 @@ class Agent:
         """`ask` for rules of which none is a shadow."""
         parts = self._requests.check(applications, epoch, now_ns)
         crosses = refused = False
+        wait_ns = 0
         for part in parts:
             if part.verdict is not None and not part.verdict.allowed:
                 refused = True
             elif part.crosses:
+                deadline_ns = part.application.rule.deadline_ns
+                wait_ns = min(wait_ns, deadline_ns) if crosses else deadline_ns
                 crosses = True
         if crosses and not refused and not self._attached:
             self._leave_unanswered(parts, peek, now_ns)
@@ -172,8 +175,7 @@ class Agent:
             self._requests.reserve(parts, epoch, now_ns)
         if not crosses:
             return self._requests.admit(parts, peek, epoch, now_ns)
-        deadline = now_ns + min([part.application.rule.deadline_ns for part in parts if part.crosses])
-        ticket = Ticket(next(self._tickets), parts, peek, epoch, deadline)
+        ticket = Ticket(next(self._tickets), parts, peek, epoch, now_ns + wait_ns)
         self._crossings.add(ticket)
         return ticket
 

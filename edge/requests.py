@@ -161,7 +161,7 @@ class Requests:
             part.over_threshold = True
             return part
         if wait is None:
-            return Part(application, holding, crosses=True)
+            return Part(application, holding, None, True)
         remaining = holding.in_hand(epoch, now_ns) if rule.divided else holding.region_remaining(now_ns)
         return Part(application, holding, say.refused(application, say.OVER_LIMIT, wait, remaining))
 

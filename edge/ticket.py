@@ -40,4 +40,8 @@ class Ticket:
         self.settled = False
         self.shadow = shadow
         self.applications: tuple[Application, ...] = ()
-        self.shape = (peek, *[(part.held.id, part.application.cost) for part in crossing])
+        self.shape: tuple[object, ...]
+        if len(crossing) == 1:
+            self.shape = (peek, crossing[0].held.id, crossing[0].application.cost)
+        else:
+            self.shape = (peek, *[(part.held.id, part.application.cost) for part in crossing])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ class Direction:
         self.free_ns = max(self.free_ns + 1, world.now_ns + stream.delay_ns())
         world.at(self.free_ns, self._arrive)
         if world.options.repeat and isinstance(message, REPEATABLE) and world.chance(world.options.repeat):
-            copy = self._queue[-1]
+            copy = _without_names(self._queue[-1])
             later = self.free_ns + world.random.randrange(1, 1500 * MS)
             world.at(later, partial(self._arrive_again, copy))
 
@@ -106,6 +107,11 @@ class Stream:
     def finish(self) -> None:
         """End the stream from the region's side after what was sent on it."""
         self.world.at(self.down.free_ns + MS, self.cut)
+
+
+def _without_names(message: Any) -> Any:
+    """What a peer says again declares nothing again: by the time it comes, an id may have another meaning."""
+    return replace(message, names=()) if isinstance(message, Plan | Report | Slices) else message
 
 
 def _through_edge(message: Any) -> Any:
