@@ -21,7 +21,7 @@ def zone_problem(zone: str) -> str | None:
     if not _ZONE.fullmatch(zone):
         return f"found {shown(zone)}, a time zone such as UTC or Europe/Berlin is meant"
     if zone == _OF_HOST:
-        return f"found `{zone}`, which is another zone on another host; name the one that is meant, such as Europe/Berlin"
+        return f"found `{zone}`, another zone on another host; name the one that is meant, such as Europe/Berlin"
     known = _time_zones()
     return unknown(zone, known) if zone not in known else None
 
