@@ -125,8 +125,10 @@ class LocalCount:
         return self.counter.reset_ns(self.last)
 
     def leaves_after_ns(self) -> int:
-        """Nanoseconds from the last `drain` until it may be dropped."""
-        return self.until_ns - self.last if isinstance(self.counter, Count) else self.reset_after_ns()
+        """Nanoseconds from the last `drain` until it may be dropped where room is short: a count that is over is kept
+        for a wall clock that is set back, and not at the cost of the keys of now.
+        """
+        return self.reset_after_ns()
 
 
 Kept = LocalBucket | LocalCount
@@ -188,7 +190,8 @@ class Table:
         for bucket in dict.fromkeys([*self._soonest, *looked_at]):
             if bucket.capacity == CLOSED:
                 continue
-            if bucket.drain(now_ns):
+            bucket.drain(now_ns)
+            if bucket.leaves_after_ns():
                 live.append(bucket)
             else:
                 self.drop(bucket, now_ns)
@@ -207,8 +210,8 @@ class Table:
         return bucket.leaves_after_ns() + behind_ns(bucket, now_ns)
 
     def drop(self, bucket: Kept, now_ns: int) -> None:
-        """Take a drained bucket out of the table and close it; the last of the order takes its place."""
-        assert not bucket.drain(now_ns), "a bucket that holds something is never forgotten"
+        """Take a bucket that is drained or over out of the table, closed; the last of the order takes its place."""
+        assert not (bucket.drain(now_ns) and bucket.leaves_after_ns()), "what holds something is never forgotten"
         bucket.capacity = CLOSED
         self._swept_ns = max(self._swept_ns, now_ns)
         last = self._order.pop()
