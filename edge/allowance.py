@@ -59,6 +59,10 @@ class Allowance:
                 self.hold_until_ns = min(self.hold_until_ns, now_ns + self.again_ns)
             self.hold_told_ns = self.reset_at_ns if member.wait_ns == member.reset_ns else now_ns + member.wait_ns
 
+    def go_on(self, before: Allowance) -> None:
+        """Know what was known under former rules that had the same limit, but for refusals."""
+        self.remaining, self.reset_at_ns = before.remaining, before.reset_at_ns
+
     def lend(self, units: int) -> None:
         """Units of what remained were lent to this edge."""
         self.remaining = max(0, self.remaining - units)

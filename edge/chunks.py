@@ -73,10 +73,15 @@ class Leased(Holding):
         self.leftover: dict[str, int] = {}
 
     def change(self, rule: Rule, limit: Finite) -> None:
-        """As of every holding; but a chunk of another limit may be of another period, whose count it is not in."""
+        """As of every holding; but a chunk of another limit may be of another period, whose count it is not in. One
+        that is spent further goes on with the reset that callers were told.
+        """
+        before = self.allowance if limit == self.limit else None
         if limit != self.limit:
             self._let_go()
         super().change(rule, limit)
+        if before is not None and self.allowance is not None:
+            self.allowance.go_on(before)
 
     # --- units in hand
 

@@ -210,6 +210,16 @@ def test_a_chunk_of_another_limit_goes_back(limit: str) -> None:
     assert given(edge) == {DAY: 5}
 
 
+def test_a_chunk_of_the_same_limit_is_spent_further_under_other_rules() -> None:
+    """With the same reset and the same count of what is left: nothing of the quota has changed."""
+    edge = holding(5)
+    before = edge.ask(needs("leased"))
+    edge.hear(Rules(2, (("rules.yaml", TEXT + "# a word\n"),)))
+    after = edge.ask(*apply_rules(edge.agent.matchers["api"], [Descriptor({"c": "k"})], whole=False))
+    assert [each.remaining for each in (before, after)] == [998, 997]
+    assert [each.verdicts[0].reset_after_ns for each in (before, after)] == [RESET_NS, RESET_NS]
+
+
 def test_a_rule_that_is_not_leased_any_more_keeps_no_chunk() -> None:
     """It is given back when its time has passed, under the quota's name."""
     edge = holding(5)
