@@ -6,8 +6,9 @@ Decides with the product's own `Buckets`; nothing here decides anything itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy, deepcopy
+from copy import copy
 
+from apportion.core.counter import Ring
 from apportion.core.key import encode_period
 from apportion.core.limit import EPOCH_NS, PeriodLimit
 from apportion.core.messages import Register
@@ -152,4 +153,7 @@ def _is_over(record: StoredCounter, now_ns: int, wall_ns: int) -> bool:
 
 
 def _kept(record: StoredCounter) -> StoredCounter:
-    return StoredCounter(record.store_key, record.limit, deepcopy(record.counter), record.expires_ns)
+    counter = copy(record.counter)
+    if isinstance(counter, Ring):
+        counter.parts = counter.parts.copy()
+    return StoredCounter(record.store_key, record.limit, counter, record.expires_ns)

@@ -19,7 +19,7 @@ from apportion.commands.tables import console_for
 from apportion.core.errors import InputError
 from apportion.process import ExitCode, told_plainly
 from apportion.simulations import library
-from apportion.simulations.baselines import Baseline, baseline_series
+from apportion.simulations.baselines import Baseline, baseline_series, baselines_of
 from apportion.simulations.comparing import in_each_mode, judged_together
 from apportion.simulations.replay import replay as replay_log
 from apportion.simulations.replay import replay_baseline
@@ -145,12 +145,12 @@ def _run_all(call: Call, runs: list[tuple[Scenario, int]], drawn: bool) -> Ran:
 
 
 def _compared(call: Call, chosen: list[Scenario], drawn: bool) -> Ran:
-    """Each scenario under the four modes and the baselines."""
+    """Each scenario under the modes that it can have and the baselines."""
     seed = call.spread.seed
     ran = _run_all(call, [(each, seed) for scenario in chosen for each in in_each_mode(scenario)], drawn)
     ran.outcomes[:] = judged_together(ran.outcomes)
     for scenario in chosen:
-        ran.baselines.extend(baseline_series(scenario, seed, each) for each in Baseline)
+        ran.baselines.extend(baseline_series(scenario, seed, each) for each in baselines_of(scenario))
     ran.notes.append(OTHERS)
     return ran
 
