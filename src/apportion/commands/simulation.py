@@ -27,8 +27,8 @@ COLUMNS = (
 
 
 OF_PERIODS = (
-    *(Column("over by period"), Column("resets", drop=6), Column("stranded", drop=5)),
-    *(Column("created in a second", drop=8), Column("reclaimed in a second", drop=8)),
+    *(Column("over by period"), Column("resets", drop=8), Column("stranded", drop=8)),
+    *(Column("created in a second", drop=1), Column("reclaimed in a second", drop=1)),
 )
 """Where there are quotas of a period."""
 
