@@ -7,7 +7,7 @@ has counted, and covers what was admitted; P5 each lifetime that a fault took is
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 
@@ -62,19 +62,20 @@ def refused_at_edges(log: Log, periods: PeriodLog) -> Iterable[Violation]:
     """P2 at edges: they hold a refusal until the reset, and no longer."""
     answers, names = log.answers(), [(rule, key) for _, rule, key in log.quotas]
     uses = {(use.rule, use.key): use for use in periods.uses.values()}
-    set_ns = periods.clocks.changes_ns
+    steps = periods.clocks.steps
     refused = answers.where(answers.at_edge & (answers.reason == OVER_LIMIT) & ~answers.degraded)
     for number, mine in refused.by(refused.quota):
         use = uses.get(names[number])
         if use is None:
             continue
         late_ns = ASKS_AGAIN_NS if use.lent or use.returned_ns else LATE_NS
-        changed_ns = sorted([*set_ns, *use.returned_ns])
+        # Edges were told how long to wait: after a step of the wall clock that is wrong by as much.
+        unsettled = [(at, at + late_ns + by) for at, by in [*steps, *((back, 0) for back in use.returned_ns)]]
         moments = [_moments(periods, mine.at_ns - back) for back in (0, late_ns)]
         for now, before, cost in zip(*moments, mine.cost.tolist(), strict=True):
-            if now[0] - changed_ns[bisect_right(changed_ns, now[0]) - 1] < late_ns:
-                continue  # a clock was set, or something came back, a moment ago
-            if max(use.used_by(*now), use.used_by(*before)) + cost <= use.limit.units:
+            if max(use.used_by(*now), use.used_by(*before)) + cost > use.limit.units:
+                continue
+            if not any(since <= now[0] < until for since, until in unsettled):
                 said = f"an edge refused {cost} at {now[0]} ns, {use.used_by(*now)} of {use.limit.units} were used"
                 yield Violation("P2", use.rule, use.key, None, said)
 

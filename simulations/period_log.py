@@ -42,10 +42,11 @@ class Clocks:
         return found
 
     @property
-    def changes_ns(self) -> list[int]:
-        """When one of them was set, or a region started."""
-        found: list[int] = self._rows[0].tolist()
-        return found
+    def steps(self) -> list[tuple[int, int]]:
+        """When a region started or the wall clock was set, and by how much, in ns."""
+        at_ns = self._rows[0]
+        before = self.wall_ns(at_ns - 1) + 1
+        return list(zip(at_ns.tolist(), np.abs(self._rows[2] - before).tolist(), strict=True))
 
 
 @dataclass(slots=True)

@@ -39,7 +39,7 @@ from apportion.simulations.rows import (
     Told,
 )
 
-AT_EDGE, PENDING = Scope.EDGE, Reason.PENDING
+AT_EDGE, PENDING, OVER_LIMIT = Scope.EDGE, Reason.PENDING, Reason.OVER_LIMIT
 """Looked up once: an enumeration takes its time, and each answer asks."""
 
 
@@ -87,7 +87,7 @@ class Recording:
             )  # fmt: skip  # as `Said`
             epoch = verdict.epoch if charged and verdict.epoch is not None else NO_EPOCH
             log.answered.add((now_ns, epoch, log.said[said]))
-            if reason and isinstance(rule.limit, PeriodLimit) and verdict.retry_after_ns:
+            if reason is OVER_LIMIT and isinstance(rule.limit, PeriodLimit) and verdict.retry_after_ns:
                 log.add(Told(now_ns, rule.name, verdict.key, verdict.cost, verdict.retry_after_ns))
 
     def settled(self, now_ns: int, came_ns: int, deadline_ns: int) -> None:

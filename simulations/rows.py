@@ -212,7 +212,7 @@ class Lifetimes(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A caller who was refused by a quota of a period was told to wait so long."""
+    """A caller who was over a quota of a period was told to wait so long."""
 
     at_ns: int
     rule: str

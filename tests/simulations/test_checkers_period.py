@@ -119,6 +119,13 @@ def test_an_edge_holds_a_refusal_until_the_reset_and_no_longer() -> None:
     assert at_the_edge(11.1, "calendar", Clocked(ns(11), NOON_NS + ns(11), NOON_NS + ns(11), 0, 0)) == set()
 
 
+def test_an_edge_may_hold_a_refusal_as_long_as_the_wall_clock_was_set_ahead() -> None:
+    """At 4 s the wall clock jumps to 12 s: the reset that the edge was told of is at 10 s all the same."""
+    ahead = Clocked(ns(4), NOON_NS + ns(4), NOON_NS + ns(12), 0, 0)
+    assert at_the_edge(10, "calendar", ahead) == set()
+    assert at_the_edge(13.1, "calendar", ahead) == {"P2"}
+
+
 def patient(second: float, allowed: bool, *more: Row) -> set[str]:
     """A caller is refused at 5 s and told to wait 5 s; it comes again then."""
     told: list[Rare] = [tallied(3, 10), Told(ns(5.1), "search", ("k",), 1, ns(5))]

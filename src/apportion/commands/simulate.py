@@ -25,10 +25,6 @@ from apportion.simulations.replay import replay as replay_log
 from apportion.simulations.replay import replay_baseline
 from apportion.simulations.scenario import Scenario
 
-OTHERS = (
-    f"What others do: {', '.join(f'`{each.value}`' for each in Baseline)}. They have no faults and no network here."
-)
-
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the runs, as .png or .svg.")]
 Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page: figures, bounds, pictures.")]
 Log = Annotated[
@@ -151,8 +147,14 @@ def _compared(call: Call, chosen: list[Scenario], drawn: bool) -> Ran:
     ran.outcomes[:] = judged_together(ran.outcomes)
     for scenario in chosen:
         ran.baselines.extend(baseline_series(scenario, seed, each) for each in baselines_of(scenario))
-    ran.notes.append(OTHERS)
+    ran.notes.append(_others(ran))
     return ran
+
+
+def _others(ran: Ran) -> str:
+    """What the baselines are."""
+    names = dict.fromkeys(figures.enforce for _, _, figures in ran.others)
+    return f"What others do: {', '.join(f'`{name}`' for name in names)}. They have no faults and no network here."
 
 
 def _run_log(call: Call, chosen: list[Scenario]) -> Ran:
@@ -174,7 +176,7 @@ def _run_log(call: Call, chosen: list[Scenario]) -> Ran:
             told = partial(_progress, bar, task)
             ran.baselines.append(replay_baseline(scenario, call.log.reader(), call.spread.seed, baseline, told))
     if call.compare:
-        ran.notes.append(OTHERS)
+        ran.notes.append(_others(ran))
     return ran
 
 
