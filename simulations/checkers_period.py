@@ -73,10 +73,10 @@ def refused_at_edges(log: Log, periods: PeriodLog) -> Iterable[Violation]:
         unsettled = [(at, at + late_ns + by) for at, by in [*steps, *((back, 0) for back in use.returned_ns)]]
         moments = [_moments(periods, mine.at_ns - back) for back in (0, late_ns)]
         for now, before, cost in zip(*moments, mine.cost.tolist(), strict=True):
-            if max(use.used_by(*now), use.used_by(*before)) + cost > use.limit.units:
+            if max(use.used_by(*now), use.used_by(*before)) + cost > use.least:
                 continue
             if not any(since <= now[0] < until for since, until in unsettled):
-                said = f"an edge refused {cost} at {now[0]} ns, {use.used_by(*now)} of {use.limit.units} were used"
+                said = f"an edge refused {cost} at {now[0]} ns, {use.used_by(*now)} of {use.least} were used"
                 yield Violation("P2", use.rule, use.key, None, said)
 
 

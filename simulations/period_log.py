@@ -86,9 +86,11 @@ class Refused:
 
 
 class Use:
-    """What was used of one quota. `spans` in the order in which they were begun; of a rolling quota instead `times` of
-    store time and the `costs` charged then. `refused`: what the store refused, whether rightly or not. `net`: charged
-    less what was given back, `lent` of that ahead; `returned_ns`: when something was.
+    """What was used of one quota; `limit` has the largest allowance that was in force, `least` is the smallest.
+
+    `spans` in the order in which they were begun; of a rolling quota instead `times` of store time and the `costs`
+    charged then. `refused`: what the store refused, whether rightly or not. `net`: charged less what was given back,
+    `lent` of that ahead; `returned_ns`: when something was.
     """
 
     def __init__(self, limit: PeriodLimit, rule: str, key: tuple[str, ...]) -> None:
@@ -97,6 +99,7 @@ class Use:
         self.times: list[int] = []
         self.costs: list[int] = []
         self.refused: list[Refused] = []
+        self.least = limit.units
         self.net = self.lent = 0
         self.returned_ns: list[int] = []
         self._newest: Span | None = None
@@ -109,6 +112,7 @@ class Use:
 
     def tally(self, row: Tallied, allowance: int) -> None:
         """Take what the store decided next; `allowance`: the least that was in force."""
+        self.least = min(self.least, allowance)
         self.net += row.units
         self.lent += row.units if row.lent else 0
         if row.units:

@@ -86,7 +86,7 @@ def sentences(outcomes: Sequence[Outcome]) -> list[str]:
         "min(offered, limit) after the warm-up."
     )
     if any(row.period is not None for outcome in outcomes for row in outcome.rules):
-        words += " Of a quota both are by period: bound of its allowance, and utilisation without a warm-up."
+        words += " Of a quota the bound is what a period can be over its allowance, and there is no warm-up."
     runs = f"{len(outcomes)} run{'' if len(outcomes) == 1 else 's'}"
     held = "every bound and expectation held" if not failed else f"{failed} did not hold"
     return [words, f"{runs}, {requests:,} requests: {held}."]
