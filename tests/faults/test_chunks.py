@@ -75,3 +75,24 @@ def test_forty_edges_three_killed(seed: int) -> None:
     assert 0 <= lost <= stranded
     assert 0.99 * ALLOWANCE <= admitted(world) <= ALLOWANCE
     assert world.crossings < 0.2 * len(world.answered), "most requests do not cross"
+
+
+def test_no_chunk_is_spent_in_the_next_period() -> None:
+    """Five edges with chunks of a minute in hand as it ends, and a rush as the next one begins: it admits its own
+    allowance, to the last unit but one in a hundred.
+    """
+    rules = rules_text(rule_text("calls", "quota: 1000/min, anchor: calendar").replace("region", "lease"))
+    world = QuotaWorld(rules, edges=5, t=50)
+    asked = apply_rules(world.world.edges[0].agent.matchers["api"], [Descriptor({"tenant": "t"})], whole=False)
+    start_ns = world.world.now_ns
+    calm = [(start_ns + round(at * SECOND / 20), at % 5, asked) for at in range(round(9.98 * 20))]
+    rush = [(start_ns + 10 * SECOND + round(at * SECOND / 1000), at % 5, asked) for at in range(5000)]
+    later = [(start_ns + 15 * SECOND + round(at * SECOND / 50), at % 5, asked) for at in range(1000)]
+    world.world.offer(iter([*calm, *rush, *later]))
+    world.until(59.995)
+    before, (known,) = admitted(world), world.region.authority.table
+    assert before == len(calm)
+    in_hand = sum(world.region.authority.desk.chunks.open(known.id, world.region.now_ns).values())
+    assert in_hand > 50, "or nothing is tried"
+    world.until(85)
+    assert 990 <= admitted(world) - before <= 1000
