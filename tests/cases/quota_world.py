@@ -27,18 +27,20 @@ WARM_S = 3
 
 
 class QuotaWorld:
-    """A region with these rules and so many edges, at `t`. `faults`: how many messages come twice, and how many answers
-    are lost with their stream.
+    """A region with these rules and so many edges, at `t`. `repeat`: the part of messages that come twice,
+    `lost_answers`: of answers that are lost with their stream.
     """
 
-    def __init__(self, rules: str, edges: int = 2, t: float = 1.0, faults: float = 0.0) -> None:
+    def __init__(
+        self, rules: str, edges: int = 2, t: float = 1.0, repeat: float = 0.0, lost_answers: float = 0.0
+    ) -> None:
         self.rules = Rules(1, (("rules.yaml", rules),))
         options = Options(
             edges=edges,
             allocators=1,
             wire=True,
-            repeat=faults,
-            lost_answers=faults,
+            repeat=repeat,
+            lost_answers=lost_answers,
             delay_ns=5 * MS,
             clock_drift=0,
             make_authority=self._authority,

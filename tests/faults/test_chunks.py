@@ -100,7 +100,7 @@ def test_whatever_fails_what_was_admitted_is_charged(seed: int) -> None:
     """Edges and the region are killed and come back, edges are cut off and stop for a while, messages come twice and
     answers get lost: at no moment was more admitted than the store has charged, nor more charged than there is.
     """
-    world = QuotaWorld(SMALL, edges=6, faults=0.02)
+    world = QuotaWorld(SMALL, edges=6, repeat=0.4, lost_answers=0.02)
     random = Random(seed)
     asked = apply_rules(world.world.edges[0].agent.matchers["api"], [Descriptor({"tenant": "t"})], whole=False)
     start_ns = world.world.now_ns
