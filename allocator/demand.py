@@ -138,14 +138,16 @@ class EdgeHistory:
         return idle
 
     def lowered_base(self) -> Integers:
-        """Base demand, lowered to what the edge kept of the epoch that is not reported yet."""
+        """Base demand, lowered to what the edge will use of the epoch that is not reported yet: it keeps half as much
+        again.
+        """
         early = self.early
         if early is None or early.epoch <= self.epoch or not len(self.quotas):
             return self.base
         places = np.minimum(np.searchsorted(self.quotas, early.quotas), len(self.quotas) - 1)
         known = self.quotas[places] == early.quotas
         base = self.base.copy()
-        base[places[known]] = np.minimum(base[places[known]], early.kept[known])
+        base[places[known]] = np.minimum(base[places[known]], early.kept[known] * 2 // 3)
         return base
 
     def most(self) -> Integers:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from apportion.core.bounds_edge import edge_sentences, edge_units, threshold_sentence
+from apportion.core.bounds_edge import DEPTHS_TEXT, edge_sentences, edge_units, threshold_sentence
 from apportion.core.bounds_period import period_sentences, period_units
 from apportion.core.bounds_stages import degraded_units, stages_sentence
 from apportion.core.limit import DIVIDED_UNITS_MIN, EPOCH_NS, PeriodLimit, RateLimit, Unlimited
@@ -98,9 +98,8 @@ def _true_second(rule: Rule, limit: RateLimit, edges_max: int | None) -> str:
     edges = f" (at most {edges_max})" if edges_max is not None else ""
     return (
         f"In a true second, in addition: e x {_per_second(limit)} (e is the largest error of an edge's epochs, "
-        f"measured and exported; 10 ms of it are {a_hundredth} units), one borrowed chunk per edge{edges}, the sum of "
-        f"the slices' depths above the burst where slices are small, and {limit.burst} (the burst) where an epoch "
-        "turns direct."
+        f"measured and exported; 10 ms of it are {a_hundredth} units), one borrowed chunk per edge{edges}, "
+        f"{DEPTHS_TEXT}, and {limit.burst} (the burst) where an epoch turns direct."
     )
 
 

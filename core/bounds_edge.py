@@ -10,6 +10,11 @@ from apportion.core.limit import EPOCH_NS, RateLimit, ceil_div
 from apportion.core.rule import Rule, WrongCosts
 from apportion.core.threshold import passing_units, slack_text, with_slack
 
+DEPTHS_TEXT = (
+    "the sum of the slices' depths above the burst where slices are small or costs are large (a depth is at least 5 "
+    "units and the largest cost that is asked, as far as the slice has them)"
+)
+
 OVERLOAD_PERCENT_MAX = 25
 """`wrong_costs: overload` warns when the bound is more than this part of a second's worth."""
 
@@ -64,7 +69,7 @@ def edge_sentences(rule: Rule, limit: RateLimit) -> list[str]:
     )
     second = (
         f"In a true second, in addition: e x {whole} (e is the largest error of an edge's epochs, measured and "
-        "exported), and the sum of the slices' depths above the burst where slices are small."
+        f"exported), and {DEPTHS_TEXT}."
     )
     return [label, second, f"{alone}. While the region is away each edge admits its share."]
 

@@ -21,7 +21,10 @@ from apportion.region.store import Charge, Charged, ChargedPeriod, Charges, Char
 ADMITTED, OVER_LIMIT = Outcome.ADMITTED, Outcome.OVER_LIMIT  # reading a member of an enum takes as long as a call
 
 QUARTER_NS = EPOCH_NS // 4
-"""EXHAUSTED holds until the next quarter of the epoch: at most four fruitless crossings per quota, edge and epoch."""
+"""EXHAUSTED holds until the next quarter of the epoch at most: few fruitless crossings per quota, edge and epoch."""
+
+WORTH_ASKING_NS = EPOCH_NS // 20
+"""A level that was empty is worth another question once it has what the whole limit gives in so long."""
 
 
 @value
@@ -145,10 +148,16 @@ def _from_pool(route: Route, routed: Routed, admitted: int) -> MemberAnswer:
     if admitted == routed.group.count or left >= cost:
         return MemberAnswer(ADMITTED, at.epoch, left, 0, store=False)
     # Once the part is spent nothing comes before the next epoch; until then its level fills and is worth another
-    # question. A caller that obeys must find it filled.
-    wait = at.left_ns if pool.units < cost else at.quarter_left_ns
+    # question: each quarter of the epoch, or as soon as a part that is large has filled by what the limit gives in
+    # WORTH_ASKING_NS. A caller that obeys must find it filled.
+    wait = at.left_ns if pool.units < cost else min(at.quarter_left_ns, _worth_asking_ns(route.known, pool, at))
     wait = max(wait, pool.fills_in_ns(cost, at.now_ns) or 0) if pool.part else wait
     return MemberAnswer(OVER_LIMIT, at.epoch, left, wait, store=False)
+
+
+def _worth_asking_ns(known: KnownQuota | None, pool: Budget, at: Instant) -> int:
+    assert known is not None and isinstance(known.limit, RateLimit)
+    return WORTH_ASKING_NS * known.limit.units_in_epoch(at.epoch) // max(pool.rate, 1)
 
 
 def _from_store(route: Route, state: Charged, at: Instant) -> MemberAnswer:

@@ -32,7 +32,7 @@ OVERLOAD_UTILISATION = 0.96
 LEADERLESS_UTILISATION = 0.95
 """L4: the same while only allocators fail: an epoch that nobody divided is lent directly."""
 
-RECOVERY_TICKS = 4
+RECOVERY_TICKS = 3
 """L2: seconds after demand has moved until 95 % is admitted again."""
 
 STUCK_SHARE = 0.6

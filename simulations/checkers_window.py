@@ -1,8 +1,8 @@
 """S5: no true second has more than the entitlement and what is printed beside it (design 4.1).
 
 What the store decides is exact by the store's clock. What edges spend of slices and loans is judged by virtual time:
-rate and burst, and in addition the label's own bound, e x Q, one borrowed chunk for each edge, the depths of small
-slices, and the burst where an epoch turns direct. All but rate and burst is read from the log.
+rate and burst, and in addition the label's own bound, e x Q, one borrowed chunk for each edge, what the depths of
+slices have above the burst, and the burst where an epoch turns direct. All but rate and burst is read from the log.
 """
 
 from __future__ import annotations
@@ -119,18 +119,22 @@ def terms_of(sums: Sums, name: Name, quota: bytes, spent: Answers, rules: Sequen
     assert isinstance(limit, RateLimit)
     quota_units = ceil_div(limit.units * EPOCH_NS, limit.period_ns)
     seconds = errors_ns(sums.anchored, spent) / EPOCH_NS
+    largest = min(sums.largest_cost(name), limit.burst)  # a larger one is impossible
     if rule.local:
         edges = _edges_in_two_labels(spent)
         together = together_units(rule, edges)
         slack = max(0, together - quota_units - (limit.burst if rule.at_each_edge is not None else 0))
-        spread = 0 if rule.at_each_edge is not None else _depths(sums, quota, limit, rule.share(), edges)
-        return Terms(slack, int(np.ceil(seconds * together)), int(spent.cost.max()), spread, 0, 0)
+        if rule.at_each_edge is not None:
+            return Terms(slack, int(np.ceil(seconds * together)), int(spent.cost.max()), 0, 0, 0)
+        # One edge is in one label at a time, so a share is spent once; what two plans give may be spent side by side.
+        spread = _depths(sums, quota, limit, largest, rule.share(), edges)
+        return Terms(slack, int(np.ceil(seconds * together_units(rule, 1))), 0, spread, 0, 0)
     direct = any(not max(sums.generations.get(epoch, {0})) for epoch in sums.spent[name])
     return Terms(
         label=0,
         clocks=int(np.ceil(seconds * quota_units)),
         chunks=_chunks(sums, quota, spent),
-        depths=_depths(sums, quota, limit, 0, 0),
+        depths=_depths(sums, quota, limit, largest),
         direct=limit.burst if direct else 0,
         degraded=_degraded(sums, quota),
     )
@@ -166,23 +170,25 @@ def _chunks(sums: Sums, quota: bytes, spent: Answers) -> int:
     return sum(largest.values()) + sum(lent.values())
 
 
-def _depths(sums: Sums, quota: bytes, limit: RateLimit, share: int, sharing: int) -> int:
-    """Sum of the depths of all buckets of a label, the pool's too, above the burst; the largest of all labels."""
+def _depths(sums: Sums, quota: bytes, limit: RateLimit, largest: int, share: int = 0, sharing: int = 0) -> int:
+    """Sum of the depths of all buckets of a label, the pool's too, above the burst; the worst of all labels. Each
+    reaches the `largest` cost that was asked, if its part does.
+    """
     slices: dict[int, list[int]] = defaultdict(list)
     for (_, of, epoch), units in sums.slices.items():
         if of == quota:
             slices[epoch].append(max(units, share))
-    worst = sum(_depth(share, limit, limit.units) for _ in range(sharing))
+    worst = sharing * _depth(share, limit, limit.units, largest)
     for epoch, parts in slices.items():
         whole = limit.units_in_epoch(epoch)
         pool = max(0, whole - sum(parts))
         parts = [*parts, pool, *([share] * max(0, sharing - len(parts)))]
-        worst = max(worst, sum(_depth(part, limit, whole) for part in parts))
+        worst = max(worst, sum(_depth(part, limit, whole, largest) for part in parts))
     return max(0, worst - limit.burst)
 
 
-def _depth(part: int, limit: RateLimit, whole: int) -> int:
-    return min(part, max(part * limit.burst // max(whole, 1), DEPTH_MIN))
+def _depth(part: int, limit: RateLimit, whole: int, largest: int) -> int:
+    return min(part, max(part * limit.burst // max(whole, 1), DEPTH_MIN, largest))
 
 
 def _edges_in_two_labels(spent: Answers) -> int:

@@ -73,11 +73,11 @@ class Table:
         self.pack()
         return np.concatenate([np.empty((0, self.width), np.int64), *self._packed]).T.copy()
 
-    def clear(self) -> None:
-        """Forget all lines."""
-        self._before = 0
-        self._recent.clear()
-        self._packed.clear()
+    def extend(self, *columns: Numbers) -> None:
+        """Add lines by their columns."""
+        self.pack()
+        self._packed.append(np.stack(columns, axis=1))
+        self._before += len(columns[0])
 
 
 class Came(NamedTuple):
@@ -209,15 +209,31 @@ class Log:
                 self.rows.append(row)
                 self.places.append(len(self.answered))
 
+    def extend(self, other: Log, since: int) -> None:
+        """Add what happened next, without what is of epochs before `since`."""
+        processes = list(other.processes)
+        at_ns, came = other.offered.columns()
+        self.offered.extend(at_ns, self._numbers(self.came, other.came, processes)[came])
+        at_ns, epoch, said = other.answered.columns()
+        said, kept = self._numbers(self.said, other.said, processes)[said], (epoch >= since) | (epoch == NO_EPOCH)
+        before = len(self.answered) + np.concatenate([[0], np.cumsum(kept)])
+        self.answered.extend(at_ns[kept], epoch[kept], said[kept])
+        self.waited.extend(*other.waited.columns())
+        for place, row in zip(other.places, other.rows, strict=True):
+            if getattr(row, "epoch", since) >= since:
+                self.rows.append(row)
+                self.places.append(int(before[place]))
+
+    def _numbers(
+        self, ours: Names[tuple[Any, ...]], theirs: Names[tuple[Any, ...]], processes: Sequence[Process]
+    ) -> Numbers:
+        """Our number of each of their names, which begin with a number of `processes`."""
+        return np.array([ours[self.processes[processes[name[0]]], *name[1:]] for name in theirs], np.int64)
+
     def pack(self) -> None:
         """Take less room from now on: done once a second of a run."""
         for table in (self.offered, self.answered, self.waited):
             table.pack()
-
-    def forget(self) -> None:
-        """Drop all but the names of processes: of a run too long to keep."""
-        for each in (self.offered, self.answered, self.waited, self.came, self.said, self.rows, self.places):
-            each.clear()
 
     def __len__(self) -> int:
         """How much has happened."""

@@ -49,10 +49,10 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; m
   max-width: 96rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; }
-th, td { padding: .3rem .45rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 12px; }
+th, td { padding: .3rem .35rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
 th { border-bottom: 2px solid #888; vertical-align: bottom; white-space: normal; }
-.words { text-align: left; }
+td.words { text-align: left; white-space: normal; } th.words { text-align: left; }
 .held { color: #00603f; } .exceeded { color: #b00020; font-weight: bold; }
 pre { background: #f4f5f7; padding: .8rem 1rem; overflow-x: auto; font-size: 13px; }
 svg { width: 100%; height: auto; } .one svg { max-width: 62rem; }

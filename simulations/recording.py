@@ -51,10 +51,13 @@ class Recording:
         self._columns: set[tuple[int, int]] = set()
         self._names: dict[str, dict[int, str]] = defaultdict(dict)
 
-    def forget(self, before: int) -> None:
-        """Drop the log so far, and what is known of columns of epochs `before` that: of a run too long to keep."""
-        self.log.forget()
+    def take(self, before: int) -> Log:
+        """The log so far, and begin another, of a run too long to keep; `before`: epochs of which no columns come."""
+        log, self.log = self.log, Log()
+        self.log.processes.update(log.processes)
         self._columns = {each for each in self._columns if each[1] >= before}
+        log.pack()
+        return log
 
     # --- what happens, told by the world
 

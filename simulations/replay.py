@@ -27,6 +27,7 @@ from apportion.simulations.run import DRAINED_S, STARTED_S, Outcome, broken_by, 
 from apportion.simulations.scenario import RULE, Scenario
 from apportion.simulations.series import RunSeries, epoch_of_start
 from apportion.simulations.traffic import rule_named
+from apportion.simulations.windows import Windows
 from apportion.simulations.world import Arrival, Options
 
 ORDERED_LINES_MAX = 10_000
@@ -75,12 +76,14 @@ def replay(scenario: Scenario, reader: LogReader, seed: int, progress: Callable[
     world = world_of(scenario, seed, recording, Options(), traffic)
     begun_ns = STARTED_S * SECOND
     first = epoch_of_start(recording.log.rows, begun_ns)
-    fold = Fold(rules, scenario.edges, begun_ns, first)
+    fold, windows = Fold(rules, scenario.edges, begun_ns, first), Windows(rules, first)
+    rollup = world.region.disk.rollup
     second, left = 0, DRAINED_S + 1
     while left:
         world.run(1)
-        fold.take(recording.log, second)
-        recording.forget(first + second)
+        log = recording.take(first + second)
+        fold.take(log, second)
+        windows.take(log, second, rollup)
         second += 1
         left -= traffic.ended
         progress(reader.share)
@@ -88,7 +91,10 @@ def replay(scenario: Scenario, reader: LogReader, seed: int, progress: Callable[
     warm_up = min(scenario.warm_up, seconds // 3)
     scenario = replace(scenario, name=reader.path.name, about="", flows=(), seconds=seconds, warm_up=warm_up)
     figures, series = fold.finish(seconds, scenario.warm_up, changes_of(scenario))
-    outcome = Outcome(scenario, seed, figures, broken_by(scenario, figures), recording, fold.requests)
+    recording.ended(world.now_ns, (), world.open_requests())
+    wrong = windows.finish(second, recording.take(first + second), rollup)
+    broken = (*broken_by(scenario, figures), *map(str, wrong))
+    outcome = Outcome(scenario, seed, figures, broken, Recording(), fold.requests)
     name = f"{reader.path.name}, seed {seed}"
     notes = tuple(_notes(reader, cleared, scenario.edges))
     return Replayed(outcome, RunSeries(name, reader.path.name, seconds, scenario.faults, series), notes)

@@ -103,6 +103,11 @@ class Sums:
             case Anchored():
                 self.anchored.append(row)
 
+    def largest_cost(self, name: Name) -> int:
+        """The largest cost that was asked of a quota, whether or not it was admitted."""
+        quotas = [number for number, each in enumerate(self.names) if each == name]
+        return int(self.answers.cost[np.isin(self.answers.quota, quotas)].max(initial=0))
+
     def given(self, incarnation: int) -> int:
         """Units that one process gave to callers."""
         mine = [number for number, (_, each) in enumerate(self.processes) if each == incarnation]

@@ -214,14 +214,16 @@ def test_two_histories_with_the_same_reports_are_the_same() -> None:
 
 
 def test_what_an_edge_kept_early_lowers_its_base_until_it_has_reported() -> None:
-    """Quotas 0 and 1 at 40 in all 8 ticks; in epoch 9 the edge keeps 3 of the former. Its report says 38 after all."""
+    """Quotas 0 and 1 at 40 in all 8 ticks; in epoch 9 the edge keeps 3 of the former, half again of what it will use.
+    Its report says 38 after all.
+    """
     history, quotas, units = DemandHistory(), np.array([0, 1]), np.array([40, 40], np.uint64)
     history.record(1, 7, quotas, units, ran_before=True)
     history.foresee(1, 9, np.array([0]), np.array([3], np.uint64))
     history.foresee(1, 9, np.array([5]), np.array([7], np.uint64))
-    assert base(history, 1) == {0: 3, 1: 40}
+    assert base(history, 1) == {0: 2, 1: 40}
     history.record(1, 8, quotas, units, ran_before=False)
-    assert base(history, 1) == {0: 3, 1: 40}
+    assert base(history, 1) == {0: 2, 1: 40}
     history.record(1, 9, quotas, np.array([38, 40], np.uint64), ran_before=False)
     assert base(history, 1) == {0: 38, 1: 40}
 

@@ -47,7 +47,9 @@ def test_in_overload_edges_get_the_fair_level() -> None:
 
 
 def test_what_an_edge_kept_early_counts_in_the_next_division_only() -> None:
-    """E1 returned all but 30 of its 600 in epoch 13; the next plan gives it 30, the one after goes by its report."""
+    """E1 returned all but 30 of its 600 in epoch 13, so it will use 20: the next plan gives that, the one after goes
+    by its report.
+    """
     world, one = World(edges={E1: REPLICA}, demand={E1: {WEB: 600}}), leader()
     world.connect(one)
     world.run(13 * EPOCH_NS + 300 * MS, one)
@@ -55,7 +57,7 @@ def test_what_an_edge_kept_early_counts_in_the_next_division_only() -> None:
     world.receive(one, Demand(E1, world.epoch, (QuotaName(0, WEB),), *columns, early=True))
     world.run(14 * EPOCH_NS + 600 * MS, one)
     by_name = names_of(*(plan for _, plan in world.plans))
-    assert [units_of(plan, E1, by_name) for _, plan in world.plans[-3:]] == [{WEB: 600}, {WEB: 30}, {WEB: 600}]
+    assert [units_of(plan, E1, by_name) for _, plan in world.plans[-3:]] == [{WEB: 600}, {WEB: 20}, {WEB: 600}]
 
 
 def test_only_quotas_of_divided_rules_with_demand_are_planned() -> None:

@@ -11,6 +11,7 @@ from apportion.edge.agent import Agent
 from apportion.edge.holding import Holding
 from apportion.edge.reporting import columns
 from apportion.edge.returning import Returns
+from apportion.edge.routine import Routine
 from apportion.simulations.network import MS
 from tests.faults.rules import application
 from tests.faults.runs import broken, run, worst_share
@@ -37,6 +38,7 @@ class LateAgent(Agent):
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]
         self._returns = LateReturns(self._holdings)
+        self._routine = Routine(self.clock, self._crossings, self._reports, self._returns, self._ruling)
 
 
 def test_under_faults_units_come_back_and_no_promise_is_broken() -> None:

@@ -120,6 +120,14 @@ class _Deep(Holdings):
             holding.budget.level = holding.budget.part * EPOCH_NS
 
 
+class NeverDirect(Authority):
+    """Lends nothing of an epoch that nobody divided."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.lending.kept_through = 2**63
+
+
 class CountsTwice(Authority):
     """Takes every copy of a report for a new one."""
 

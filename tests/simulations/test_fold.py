@@ -22,8 +22,7 @@ def test_a_folded_run_has_the_figures_and_series_of_the_whole_log(name: str) -> 
     fold = Fold(parsed(scenario.rules), scenario.edges, STARTED_S * SECOND, first)
     for second in range(scenario.seconds + DRAINED_S):
         world.run(1)
-        fold.take(recording.log, second)
-        recording.forget(first + second)
+        fold.take(recording.take(first + second), second)
     figures, folded = fold.finish(scenario.seconds, scenario.warm_up, changes_of(scenario))
     outcome = run(scenario, 3)
     assert figures == outcome.rules

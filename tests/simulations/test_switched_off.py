@@ -14,7 +14,7 @@ from apportion.simulations.run import run
 from apportion.simulations.scenario import Fault, FaultKind, Scenario
 from apportion.simulations.scenario_file import parse_scenario
 from apportion.simulations.world import SECOND, Options
-from tests.simulations.switched_off import AdmittedOnly, ByWallClock, CountsTwice, Deltas, Unsmoothed
+from tests.simulations.switched_off import AdmittedOnly, ByWallClock, CountsTwice, Deltas, NeverDirect, Unsmoothed
 
 OVERLOAD = """
 edges: 4
@@ -47,6 +47,16 @@ demand:
   - {shape: uniform, load: 1500%, from: 15600ms}
 """
 
+ALONE = """
+edges: 4
+allocators: 1
+seconds: 25
+limit: 400/s
+enforce: lease
+demand: [{shape: uniform, load: 80%}]
+faults: [{at: 15s, kill: leader, for: 2s}]
+"""
+
 REPEATED = OVERLOAD + "network: {repeat: 30%}\n"
 
 
@@ -67,6 +77,7 @@ CASES = [
     ("grants by wall clock", stepped_back(3), Options(make_agent=ByWallClock), "S1"),
     ("grants by wall clock, its own right", stepped_back(3), Options(make_agent=ByWallClock), "S4"),
     ("slices not smoothed", scenario(IDLE_FIRST), Options(make_agent=Unsmoothed), "S5"),
+    ("undivided epochs lent by nobody", scenario(ALONE), Options(make_authority=NeverDirect), "L4"),
     ("reports counted twice", scenario(REPEATED), Options(make_authority=CountsTwice), "S3"),
 ]
 

@@ -70,6 +70,27 @@ def test_the_burst_of_an_epoch_that_turns_direct_is_reached() -> None:
     assert REACHED * figures.burst <= figures.overshoot_true_second <= figures.burst
 
 
+@pytest.mark.parametrize(
+    "name, term",
+    [
+        ("lease-early-clock", 0.49 * 800),  # e x Q: all of the limit moves to an edge whose clock is so far ahead
+        ("lease-chunk-under-way", 5_000 + 600),  # one answer to the one edge; what the other is answered and lent
+        ("lease-deep-slices", 20 * 19 + 20 - 100),  # slices and pool, each as deep as it is large, less the burst
+    ],
+)
+def test_a_term_of_a_true_second_is_reached(name: str, term: float) -> None:
+    """Beyond rate and burst, and only there: by label nothing is over."""
+    figures = reached(name)
+    assert (figures.bound, figures.overshoot_label) == (0, 0)
+    assert REACHED * term <= figures.overshoot_true_second <= term
+
+
+def test_the_clocks_of_an_edge_rule_with_slack_are_reached() -> None:
+    """10 % of 800/s by label, and e x Q(1 + slack) beside it."""
+    clocks = 0.49 * 880
+    assert 80 + REACHED * clocks <= reached("edge-slack-early-clock").overshoot_true_second <= 80 + clocks
+
+
 @pytest.mark.parametrize("name", ["region", "edge-region"])
 def test_a_true_second_of_the_region_has_rate_and_burst(name: str) -> None:
     """Nothing is added there: what is entitled is all of it, and is reached."""

@@ -21,7 +21,7 @@ Run = tuple[Scenario, int]
 
 def run_all(runs: Sequence[Run], jobs: int, drawn: bool, console: Console) -> list[Outcome]:
     """Outcomes in the order of `runs`, `jobs` at a time, with a bar where a person looks on. `drawn`: they keep their
-    logs, some hundred bytes a request; one job only.
+    logs, 40 to 64 bytes a request; one job only.
     """
     with Progress(*BAR, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=sum(scenario.seconds for scenario, _ in runs))
