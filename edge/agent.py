@@ -354,7 +354,7 @@ class Agent:
             lessee = asked.get(lent.quota)
             if isinstance(lessee, Leased):
                 lessee.borrow(lent, flight.sent_ns)
-            elif lessee is not None:
+            elif lessee is not None and not lent.lasts_ns:  # else the region has it leased, and the edge not yet
                 lessee.lend(lent.epoch, lent.units)
         return commands
 

@@ -13,10 +13,13 @@ import numpy as np
 
 from apportion.core.bucket import Bucket
 from apportion.core.limit import EPOCH_NS, RateLimit
+from apportion.simulations.baselines_period import central_rows
 from apportion.simulations.in_force import InForce
 from apportion.simulations.log import Log
 from apportion.simulations.measures import RuleFigures, figures_of, overshoots
+from apportion.simulations.measures_period import with_periods
 from apportion.simulations.nodes import parsed
+from apportion.simulations.period_log import PeriodLog
 from apportion.simulations.rows import Answered, Crossed, Offered, Row
 from apportion.simulations.rule_log import logs_of
 from apportion.simulations.run import changes_of
@@ -37,6 +40,16 @@ class Baseline(Enum):
     CENTRAL = "central bucket"
 
 
+CENTRAL_COUNTER = "central counter"
+"""The name of the one baseline of a quota of a period."""
+
+
+def baselines_of(scenario: Scenario) -> tuple[Baseline, ...]:
+    """What a scenario is compared with: a quota of a period with one central counter and nothing else."""
+    of_period = scenario.one is not None and scenario.one.quota is not None
+    return (Baseline.CENTRAL,) if of_period else tuple(Baseline)
+
+
 FORGOTTEN_EVERY_NS = 10 * EPOCH_NS
 """How often keys are forgotten that nobody has asked for until all of their buckets had drained."""
 
@@ -52,9 +65,15 @@ def baseline_series(scenario: Scenario, seed: int, baseline: Baseline) -> RunSer
     rules = parsed(scenario.rules)
     traffic = arrivals(streams_of(scenario.flows, rules), scenario.edges, scenario.seconds, seed)
     names = [f"edge-{at}" for at in range(scenario.edges)]
-    log = Log.of(rows_of(traffic, names, baseline))
-    (of_rule,) = logs_of(log, rules, InForce(rules, log.rows), names, scenario.seconds, 0).values()
+    of_period = scenario.one.quota is not None
+    rows = central_rows(traffic, names, scenario.store.begins_ns) if of_period else rows_of(traffic, names, baseline)
+    log = Log.of(rows)
+    limits = InForce(rules, log.rows)
+    (of_rule,) = logs_of(log, rules, limits, names, scenario.seconds, 0).values()
     figures = named(figures_of(of_rule, scenario.warm_up, changes_of(scenario), rules.edges_max), baseline)
+    if of_period:
+        (figures,) = with_periods((figures,), rules, log, PeriodLog(log, limits))
+        figures = replace(figures, enforce=CENTRAL_COUNTER)
     over = [Over(epoch + 0.5, units) for epoch, units in overshoots(of_rule)]
     series = rule_series(figures, of_rule, len(of_rule.labels), np.zeros(of_rule.admitted.shape), over)
     return RunSeries(f"{scenario.name}, seed {seed}", scenario.name, scenario.seconds, (), (series,))

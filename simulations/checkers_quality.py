@@ -161,6 +161,8 @@ def newcomer_refused(log: Log, limits: InForce) -> Iterable[Violation]:
     _, first = np.unique(answers.process * len(quotas) + answers.quota, return_index=True)
     for at in np.sort(first[answers.reason[first] == REASONS.index("over_limit")]).tolist():
         (edge, _), (_, rule, key) = processes[answers.process[at]], quotas[answers.quota[at]]
+        if limits.per_second(rule, int(answers.at_ns[at]), key) == np.inf:
+            continue  # no rate
         epoch = _begun(log, answers, rule, at)
         limit = limits.limit(rule, epoch, key)
         if limit is None or answers.cost[at] > 1 or not _divided(limits.rules(rule, epoch, key)):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from apportion.core.errors import InputError
+from apportion.core.limit import PeriodAnchor
 from apportion.core.rule import Enforce
 from apportion.simulations.checkers_quality import LIMIT_MIN, SLICE_MIN, plain
 from apportion.simulations.run import Outcome
@@ -14,12 +15,24 @@ from apportion.simulations.scenario import Scenario
 COMPARED = (Enforce.EDGE_REGION, Enforce.REGION, Enforce.LEASE, Enforce.EDGE)
 """The modes in the order of the comparison."""
 
+
+def modes_of(scenario: Scenario) -> tuple[Enforce, ...]:
+    """The modes that its limit can have: a quota of a period is counted by the region, or lent from a calendar."""
+    quota = None if scenario.one is None else scenario.one.quota
+    if quota is None:
+        return COMPARED
+    calendar = dict(quota).get("anchor", PeriodAnchor.CALENDAR.value) == PeriodAnchor.CALENDAR.value
+    return (Enforce.REGION, Enforce.LEASE) if calendar else (Enforce.REGION,)
+
+
 NEAR_REGION = 0.03
 """`edge+region` admits as much as `region` in the same world, but for this part of it: it guesses only who must ask."""
 
 
 def in_each_mode(scenario: Scenario) -> list[Scenario]:
-    """The scenario under the four modes; its expectations are of its own mode. InputError where it writes rules."""
+    """The scenario under the modes that it can have; its expectations are of its own mode. InputError where it writes
+    rules.
+    """
     if scenario.one is None:
         raise InputError(
             f"--compare enforce needs a scenario that writes `limit` and `enforce`; {scenario.name} does not"
@@ -30,7 +43,7 @@ def in_each_mode(scenario: Scenario) -> list[Scenario]:
             scenario.under(scenario.one.under(mode.value)),
             expectations=scenario.expectations if mode.value == own else (),
         )
-        for mode in COMPARED
+        for mode in modes_of(scenario)
     ]
 
 

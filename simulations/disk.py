@@ -5,13 +5,15 @@ Decides with the product's own `Buckets`; nothing here decides anything itself.
 
 from __future__ import annotations
 
-from copy import copy, deepcopy
+from collections.abc import Callable, Sequence
+from copy import copy
 
+from apportion.core.counter import Ring
 from apportion.core.key import encode_period
-from apportion.core.limit import EPOCH_NS
+from apportion.core.limit import EPOCH_NS, PeriodLimit
 from apportion.core.messages import Register
 from apportion.region.buckets import Buckets, StoredBucket
-from apportion.region.counters import StoredCounter
+from apportion.region.counters import GRACE_MAX_NS, PeriodCounters, StoredCounter
 from apportion.region.events import Consume, RollUp, SwapRegister
 from apportion.region.register import created
 from apportion.region.reports import Reports
@@ -30,14 +32,45 @@ class Disk:
         self.reports = Reports()
         self.buckets: dict[bytes, StoredBucket] = {}
         self.periods: dict[bytes, StoredCounter] = {}
+        self.lifetimes_missing = 0
+
+
+class Lifetimes:
+    """What a fault does to the lifetimes of counters that are asked for: before each look at one it takes the lifetime
+    away (`stripped` counts that), or at each it makes it longer.
+    """
+
+    def __init__(self) -> None:
+        self.strips = False
+        self.extends = False
+        self.stripped = 0
+
+    @property
+    def wrong(self) -> bool:
+        """Whether anything is wrong with them now."""
+        return self.strips or self.extends
+
+    def spoil(self, records: Sequence[StoredCounter]) -> None:
+        """Do so to counters of which one is decided now."""
+        for record in records:
+            if self.strips:
+                record.expires_ns = None
+                self.stripped += 1
+            elif self.extends and record.expires_ns is not None:
+                record.expires_ns += record.limit.length_ns
 
 
 class DiskStore:
     """One life of the store over `disk`: buckets that drain fast and label counters die with it."""
 
-    def __init__(self, disk: Disk, now_ns: int) -> None:
+    def __init__(
+        self, disk: Disk, now_ns: int, make_periods: Callable[[bool], PeriodCounters] = PeriodCounters
+    ) -> None:
         self.disk = disk
+        self.made: list[bytes] = []
+        self.reclaimed: list[bytes] = []
         self._buckets = Buckets(MEMORY_DRAIN_NS)
+        self._buckets.periods = make_periods(True)
         if disk.register is None:
             disk.register = created(now_ns, "disk")
         else:
@@ -53,17 +86,43 @@ class DiskStore:
         assert self.disk.register is not None
         return self.disk.register
 
-    def consume(self, command: Consume, now_ns: int) -> tuple[ChargesAnswer, ...]:
+    def consume(self, command: Consume, now_ns: int, wall_ns: int | None = None) -> tuple[ChargesAnswer, ...]:
         """Decide, and write what must be on disk before it is answered."""
-        answers = self._buckets.decide(command.groups, command.anchor, now_ns)
+        answers = self._buckets.decide(command.groups, command.anchor, now_ns, wall_ns)
         for key, bucket in self._buckets.take_changed().items():
             self.disk.buckets[key] = copy(bucket)
         for key, record in self._buckets.periods.take_changed().items():
+            if key not in self.disk.periods:
+                self.made.append(record.store_key)
             self.disk.periods[key] = _kept(record)
         self._buckets.written()
         self.disk.rollup.add(self._buckets.decided.take())
         self.disk.rollup.add(self._buckets.decided_durable.take())
         return answers
+
+    def asked(self, command: Consume, wall_ns: int) -> list[StoredCounter]:
+        """The counters of periods that are there for what is asked."""
+        periods, found = self._buckets.periods, {}
+        for group in command.groups:
+            for member in group.members:
+                if isinstance(member.limit, PeriodLimit):
+                    key = periods.key(member.store_key, member.limit, wall_ns)
+                    found[key] = periods.get(key)
+        return [record for record in found.values() if record is not None]
+
+    def tidy(self, now_ns: int, wall_ns: int) -> None:
+        """Reclaim counters of periods, in memory and on disk; done each half second."""
+        self._buckets.tidy(now_ns, wall_ns)
+        periods = self.disk.periods
+        for key in [key for key, record in periods.items() if _is_over(record, now_ns, wall_ns)]:
+            self.reclaimed.append(periods.pop(key).store_key)
+        self.count_missing()
+
+    def count_missing(self) -> None:
+        """Add what was found missing since the last time to what the disk remembers of it."""
+        periods = self._buckets.periods
+        self.disk.lifetimes_missing += periods.lifetimes_missing
+        periods.lifetimes_missing = 0
 
     def swap(self, command: SwapRegister) -> bool:
         """Compare and set the register."""
@@ -86,5 +145,15 @@ class DiskStore:
         return True
 
 
+def _is_over(record: StoredCounter, now_ns: int, wall_ns: int) -> bool:
+    """Whether both the lifetime and what it was for have passed."""
+    over_ns = record.counter.over_ns
+    expires_ns = over_ns + GRACE_MAX_NS if record.expires_ns is None else record.expires_ns
+    return expires_ns <= now_ns and over_ns <= record.clock_ns(now_ns, wall_ns)
+
+
 def _kept(record: StoredCounter) -> StoredCounter:
-    return StoredCounter(record.store_key, record.limit, deepcopy(record.counter), record.expires_ns)
+    counter = copy(record.counter)
+    if isinstance(counter, Ring):
+        counter.parts = counter.parts.copy()
+    return StoredCounter(record.store_key, record.limit, counter, record.expires_ns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from apportion.core.decision import Decision, Verdict
@@ -10,6 +11,7 @@ from apportion.core.request import Application
 from apportion.region.authority import Authority
 from apportion.region.events import Consume, RollUp
 from apportion.region.store import ChargesAnswer
+from apportion.simulations.rows import Clocked
 
 
 class Journal(Protocol):
@@ -44,6 +46,20 @@ class Journal(Protocol):
 
     def consumed(self, store_ns: int, command: Consume, answers: tuple[ChargesAnswer, ...]) -> None:
         """The store decided, by its clock."""
+
+    def clocked(self, row: Clocked) -> None:
+        """What the region's clocks show from now on; told where there are quotas of a period."""
+
+    def tallied(
+        self, now_ns: int, store_ns: int, wall_ns: int, command: Consume, answers: tuple[ChargesAnswer, ...]
+    ) -> None:
+        """The same as `consumed`, where there are quotas of a period."""
+
+    def filed(self, now_ns: int, made: Sequence[bytes], reclaimed: Sequence[bytes]) -> None:
+        """The store made and reclaimed counters of these quotas of a period."""
+
+    def gave_back(self, now_ns: int, command: RollUp) -> None:
+        """The store took a report for the first time that gives back units lent of a period."""
 
     def rolled_up(self, store_ns: int, command: RollUp, new: bool) -> None:
         """The store took a report, for the first time or again."""

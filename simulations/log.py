@@ -122,9 +122,16 @@ class Offers(NamedTuple):
     first: Flags
     alone: Flags
 
-    def where(self, which: Flags) -> Offers:
-        """Some of them."""
+    def where(self, which: Flags | Numbers) -> Offers:
+        """Some of them, by a flag for each or by their places."""
         return Offers._make(column[which] for column in self)
+
+    def by(self, key: Numbers) -> Iterator[tuple[int, Offers]]:
+        """Those of each value of `key`, in the order of values."""
+        order, parts = _parted(key)
+        ordered = self.where(order)
+        for value, part in parts:
+            yield value, Offers._make(column[part] for column in ordered)
 
 
 class Answers(NamedTuple):
@@ -150,11 +157,18 @@ class Answers(NamedTuple):
 
     def by(self, key: Numbers) -> Iterator[tuple[int, Answers]]:
         """Those of each value of `key`, in the order of values."""
-        order = np.argsort(key, kind="stable")
-        values, starts = np.unique(key[order], return_index=True)
-        ordered, ends = self.where(order), pairwise([*starts.tolist(), len(key)])
-        for value, (start, end) in zip(values.tolist(), ends, strict=True):
-            yield value, Answers._make(column[start:end] for column in ordered)
+        order, parts = _parted(key)
+        ordered = self.where(order)
+        for value, part in parts:
+            yield value, Answers._make(column[part] for column in ordered)
+
+
+def _parted(key: Numbers) -> tuple[Numbers, list[tuple[int, slice]]]:
+    """The order that puts equal values together, in the order of values, and where each of them is then."""
+    order = np.argsort(key, kind="stable")
+    values, starts = np.unique(key[order], return_index=True)
+    ends = pairwise([*starts.tolist(), len(key)])
+    return order, [(value, slice(*part)) for value, part in zip(values.tolist(), ends, strict=True)]
 
 
 class Log:

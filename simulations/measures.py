@@ -44,6 +44,28 @@ MEASURES = (
 
 
 @dataclass(frozen=True, slots=True)
+class PeriodFigures:
+    """What only a quota of a period has. `periods`: those with charges, of all `subjects`; `resets`: those of them that
+    followed another. `overshoot_period`: the most by which any period, or any window, was over its allowance.
+    `stranded`: units charged and neither given to a caller nor given back. `created`, `reclaimed`: counters in the
+    store, `..._in_a_second` the most of one second. `lifetimes_missing`: found missing, of all rules together.
+    """
+
+    anchor: str
+    allowance: int
+    subjects: int
+    periods: int
+    resets: int
+    overshoot_period: int
+    stranded: int
+    created: int
+    created_in_a_second: int
+    reclaimed: int
+    reclaimed_in_a_second: int
+    lifetimes_missing: int
+
+
+@dataclass(frozen=True, slots=True)
 class RuleFigures:
     """One rule's figures; units of cost. Limit, burst and bound are the largest that a key has.
 
@@ -56,6 +78,10 @@ class RuleFigures:
     `crossing_share`: crossings to the region for each request. `stranded_share`: units that edges were given and
     neither spent nor gave back, a part of the limit each epoch. `refused_with_room`: cost refused at an edge though the
     second had room for it, a part of what was offered.
+
+    Of a quota of a period `period` has figures of its own, `utilisation` is of all keys and periods, of min(offered,
+    allowance), with no warm-up, `bound` is by period, `limit_per_second` as if it were spent evenly, and what else is
+    by second or label says nothing (`measures_period.OF_RATES`).
     """
 
     rule: str
@@ -78,6 +104,7 @@ class RuleFigures:
     stranded_share: float
     refused_with_room: float
     denied: dict[str, int] = field(default_factory=dict)
+    period: PeriodFigures | None = None
 
 
 def figures_of(log: RuleLog, warm_up: int, changes: Sequence[int], edges_max: int | None) -> RuleFigures:

@@ -16,10 +16,12 @@ from apportion.core.rules_file import parse_rules
 from apportion.edge import events as edging
 from apportion.edge.agent import Agent
 from apportion.region import events as regional
+from apportion.region.counters import PeriodCounters
 from apportion.region.register import epoch_at, start_ns
-from apportion.simulations.disk import Disk, DiskStore
+from apportion.simulations.disk import Disk, DiskStore, Lifetimes
 from apportion.simulations.network import MS, Stream
 from apportion.simulations.node import Clock, Node
+from apportion.simulations.rows import Clocked
 
 if TYPE_CHECKING:
     from apportion.simulations.world import World
@@ -230,6 +232,9 @@ class RegionNode(Node):
         super().__init__(world, name)
         self.disk = Disk()
         self.clock = Clock(10**18, self.clock.millionths)
+        self.wall = self.clock
+        self.lifetimes = Lifetimes()
+        self.spread_reclaim = True
         self._sessions = 0
         self._streams: dict[int, Stream] = {}
         self._under_way: list[Callable[[], None]] = []
@@ -237,7 +242,7 @@ class RegionNode(Node):
     def start(self) -> None:
         """Begin a life on the disk of the former one."""
         self.up = True
-        self.store = DiskStore(self.disk, self.now_ns)
+        self.store = DiskStore(self.disk, self.now_ns, self._make_periods)
         self.authority = self.world.options.make_authority(
             self.world.rules, parsed(self.world.rules), self.store.register, self.world.incarnation(self.name)
         )
@@ -245,7 +250,15 @@ class RegionNode(Node):
         epoch = epoch_at(register, self.now_ns)
         began_ns = self.clock.when(start_ns(register, epoch))
         self.world.journal.anchored(self.world.now_ns, epoch, began_ns, length_ns)
+        if self.world.has_periods:
+            self.tell_clocks()
+            self._tidy(self.life)
         self.feed(regional.Polled())
+
+    def _make_periods(self, durable: bool) -> PeriodCounters:
+        periods = self.world.options.make_periods(durable)
+        periods.spread_reclaim = self.spread_reclaim
+        return periods
 
     def crash(self) -> None:
         """Die; of what the store was asked, some has happened and some has not."""
@@ -331,10 +344,57 @@ class RegionNode(Node):
         return self.store.swap(command)
 
     def _consume(self, command: regional.Consume) -> Any:
+        if self.world.has_periods:
+            return self._tally(command)
         answers = self.store.consume(command, self.now_ns)
         self.world.journal.consumed(self.now_ns, command, answers)
         return answers
 
+    def _tally(self, command: regional.Consume) -> Any:
+        """The same where calendars count, and lifetimes may be wrong."""
+        world, journal = self.world, self.world.journal
+        store_ns, wall_ns = self.now_ns, self.wall_ns
+        if self.lifetimes.wrong:
+            self.lifetimes.spoil(self.store.asked(command, wall_ns))
+        answers = self.store.consume(command, store_ns, wall_ns)
+        self.store.count_missing()
+        journal.consumed(store_ns, command, answers)
+        journal.tallied(world.now_ns, store_ns, wall_ns, command, answers)
+        self._tell_filed()
+        return answers
+
+    @property
+    def wall_ns(self) -> int:
+        """What calendars are read from."""
+        return self.wall.read(self.world.now_ns)
+
+    def set_wall(self, begins_ns: int, at_ns: int, fast: int) -> None:
+        """Before the start: let both clocks of the store show `begins_ns` at the instant `at_ns`, and the wall clock
+        run `fast` millionths too fast.
+        """
+        self.clock = Clock(begins_ns - self.clock.read(at_ns) + self.clock.offset_ns, self.clock.millionths)
+        self.wall = Clock(begins_ns - at_ns, fast)
+
+    def tell_clocks(self) -> None:
+        """Tell what the clocks show from now on."""
+        now_ns = self.world.now_ns
+        fast = self.clock.millionths, self.wall.millionths
+        self.world.journal.clocked(Clocked(now_ns, self.clock.read(now_ns), self.wall.read(now_ns), *fast))
+
+    def _tidy(self, life: int) -> None:
+        if life == self.life:
+            self.store.tidy(self.now_ns, self.wall_ns)
+            self._tell_filed()
+            self.world.after(0.5, partial(self._tidy, life))
+
+    def _tell_filed(self) -> None:
+        store = self.store
+        if store.made or store.reclaimed:
+            self.world.journal.filed(self.world.now_ns, store.made, store.reclaimed)
+            store.made, store.reclaimed = [], []
+
     def _roll_up(self, command: regional.RollUp) -> None:
         new = self.store.roll_up(command, self.now_ns)
         self.world.journal.rolled_up(self.now_ns, command, new)
+        if new and command.given_back:
+            self.world.journal.gave_back(self.world.now_ns, command)

@@ -13,23 +13,29 @@ from apportion.simulations.measures import RuleFigures
 from apportion.simulations.nodes import parsed
 from apportion.simulations.run import Outcome
 
+NONE = "-"
+"""A figure that limits of that kind do not have."""
+
 COLUMNS: tuple[tuple[str, Callable[[RuleFigures], str]], ...] = (
     ("rule", lambda row: row.rule),
     ("enforce", lambda row: row.enforce),
     ("limit, units/s", lambda row: f"{row.limit_per_second:,.6g}"),
-    ("burst", lambda row: f"{row.burst:,}"),
+    ("burst", lambda row: f"{row.burst:,}" if row.period is None else NONE),
     ("bound", lambda row: "none" if row.bound is None else f"{row.bound:,}"),
-    ("over by label", lambda row: f"{row.overshoot_label:,}"),
-    ("over in a second", lambda row: f"{row.overshoot_true_second:,}"),
+    ("over by label", lambda row: f"{row.overshoot_label:,}" if row.period is None else NONE),
+    ("over in a second", lambda row: f"{row.overshoot_true_second:,}" if row.period is None else NONE),
     ("offered", lambda row: f"{row.offered:,}"),
     ("admitted", lambda row: f"{row.admitted:,}"),
     ("utilisation", lambda row: f"{row.utilisation:.1%}"),
-    ("5th percentile", lambda row: f"{row.utilisation_p5:.1%}"),
-    ("ticks to 95 %", lambda row: str(row.ticks_to_95_percent)),
-    ("Jain", lambda row: f"{row.jain:.3f}"),
+    ("5th percentile", lambda row: f"{row.utilisation_p5:.1%}" if row.period is None else NONE),
+    ("ticks to 95 %", lambda row: str(row.ticks_to_95_percent) if row.period is None else NONE),
+    ("Jain", lambda row: f"{row.jain:.3f}" if row.period is None else NONE),
     ("crossings/s", lambda row: f"{row.crossings_per_second:,.1f}"),
     ("crossing share", lambda row: f"{row.crossing_share:.1%}"),
     ("degraded", lambda row: f"{row.degraded:,}"),
+    ("over by period", lambda row: NONE if row.period is None else f"{row.period.overshoot_period:,}"),
+    ("resets", lambda row: NONE if row.period is None else f"{row.period.resets:,}"),
+    ("stranded", lambda row: NONE if row.period is None else f"{row.period.stranded:,}"),
     ("denied", lambda row: ", ".join(f"{reason} {cost:,}" for reason, cost in row.denied.items())),
 )
 

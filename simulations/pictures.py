@@ -114,8 +114,12 @@ def _panel(cell: SubFigure, run: RunSeries, rule: RuleSeries, top: float) -> Non
     rates, edges = cell.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     figures = rule.figures
     keys = f" for each of {rule.keys:,} keys; drawn: the sum of min(offered, limit)" if rule.keys > 1 else ""
+    limit = f"{figures.limit_per_second:g}/s"
+    if figures.period is not None:
+        limit = f"{figures.period.allowance:,} in a period, {figures.period.anchor}"
+        keys = f", for each of {rule.keys:,} keys" if rule.keys > 1 else ""
     name = run.name if len(run.rules) == 1 else f"{run.name}: {figures.rule}"
-    cell.suptitle(f"{name}  ({figures.enforce}, {figures.limit_per_second:g}/s{keys})", fontweight="bold", fontsize=10)
+    cell.suptitle(f"{name}  ({figures.enforce}, {limit}{keys})", fontweight="bold", fontsize=10)
     _rates(rates, run, rule, top)
     _edges(cell, edges, run, rule)
     _faults(rates, edges, run)
@@ -180,7 +184,8 @@ def _rates(axes: Axes, run: RunSeries, rule: RuleSeries, top: float) -> None:
 def _remarks(rule: RuleSeries, offered: Series, admitted: Series, bound: Series, top: float) -> str:
     """What the lines do not show by themselves."""
     figures = rule.figures
-    text = f"bound {'none' if figures.bound is None else f'{figures.bound:,}'}, seen {figures.overshoot_label:,}"
+    seen = figures.overshoot_label if figures.period is None else figures.period.overshoot_period
+    text = f"bound {'none' if figures.bound is None else f'{figures.bound:,}'}, seen {seen:,}"
     if rule.over:
         worst = max(rule.over, key=lambda each: each.units)
         text += f" at {worst.at_s:.0f} s ({len(rule.over)} labels over)"

@@ -5,31 +5,41 @@ for byte (`Log.digest`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from apportion.core.counter import Count
 from apportion.core.decision import Decision, Reason, Scope, Verdict
 from apportion.core.key import encode_key, encode_quota
+from apportion.core.limit import PeriodLimit
 from apportion.core.messages import Acquire, AcquireAnswer, Quota, Report, Rules, Slices
 from apportion.core.request import Application
 from apportion.region.authority import Authority
 from apportion.region.events import Consume, RollUp
-from apportion.region.store import ChargesAnswer, RollupRow
+from apportion.region.store import ChargedPeriod, ChargesAnswer, RollupRow
+from apportion.simulations.disk import Disk
 from apportion.simulations.log import NO_EPOCH, Log
 from apportion.simulations.rows import (
     Anchored,
+    Clocked,
     Counted,
     Crossed,
     Failed,
+    Filed,
+    GaveBack,
     Issued,
+    Kept,
+    Lifetimes,
     Open,
     Returned,
     Ruled,
     Sliced,
     Stored,
+    Tallied,
+    Told,
 )
 
-AT_EDGE, PENDING = Scope.EDGE, Reason.PENDING
+AT_EDGE, PENDING, OVER_LIMIT = Scope.EDGE, Reason.PENDING, Reason.OVER_LIMIT
 """Looked up once: an enumeration takes its time, and each answer asks."""
 
 
@@ -80,6 +90,8 @@ class Recording:
             )  # fmt: skip  # as `Said`
             epoch = verdict.epoch if charged and verdict.epoch is not None else NO_EPOCH
             log.answered.add((now_ns, epoch, log.said[said]))
+            if reason is OVER_LIMIT and isinstance(rule.limit, PeriodLimit) and verdict.retry_after_ns:
+                log.add(Told(now_ns, rule.name, verdict.key, verdict.cost, verdict.retry_after_ns))
 
     def settled(self, now_ns: int, came_ns: int, deadline_ns: int) -> None:
         self.log.waited.add((now_ns, came_ns, deadline_ns))
@@ -118,11 +130,38 @@ class Recording:
 
     def consumed(self, store_ns: int, command: Consume, answers: tuple[ChargesAnswer, ...]) -> None:
         for group, answer in zip(command.groups, answers, strict=True):
-            if group.peek:
+            if group.peek or group.lent_over:
                 continue
             for member, state in zip(group.members, answer.members, strict=True):
                 units = answer.admitted * member.cost
                 self.log.add(Stored(store_ns, member.store_key, state.epoch, units, reported=False))
+
+    def clocked(self, row: Clocked) -> None:
+        self.log.add(row)
+
+    def tallied(
+        self, now_ns: int, store_ns: int, wall_ns: int, command: Consume, answers: tuple[ChargesAnswer, ...]
+    ) -> None:
+        for group, answer in zip(command.groups, answers, strict=True):
+            if group.peek:
+                continue
+            lent = group.lent_over > 0
+            for member, state in zip(group.members, answer.members, strict=True):
+                if isinstance(state, ChargedPeriod) and member.cost:
+                    units = answer.admitted * member.cost
+                    refused = 0 if lent or state.fits else group.count - answer.admitted
+                    quota, cost = member.store_key, member.cost
+                    row = Tallied(now_ns, store_ns, wall_ns, quota, state.epoch, units, cost, refused, lent)
+                    self.log.add(row)
+
+    def filed(self, now_ns: int, made: Sequence[bytes], reclaimed: Sequence[bytes]) -> None:
+        for quotas, new in ((made, True), (reclaimed, False)):
+            for quota in quotas:
+                self.log.add(Filed(now_ns, quota, new))
+
+    def gave_back(self, now_ns: int, command: RollUp) -> None:
+        for row in command.given_back:
+            self.log.add(GaveBack(now_ns, row.store_key, row.period, row.units))
 
     def rolled_up(self, store_ns: int, command: RollUp, new: bool) -> None:
         for row in command.rows if new else ():
@@ -137,6 +176,13 @@ class Recording:
             self.log.add(Counted(row.store_key, row.epoch, row.units))
         for edge, came_ns, deadline_ns in waiting:
             self.log.add(Open(now_ns, edge, came_ns, deadline_ns))
+
+    def kept(self, disk: Disk, stripped: int) -> None:
+        """What the store has counted of periods at the end, and how often lifetimes were taken from it."""
+        for record in disk.periods.values():
+            if isinstance(record.counter, Count):
+                self.log.add(Kept(record.store_key, record.counter.start_ns, record.counter.used))
+        self.log.add(Lifetimes(stripped, disk.lifetimes_missing))
 
     def error(self, who: str, event: str, fields: Any) -> None:
         self.log.add(Failed(who, event, repr(fields)))

@@ -151,7 +151,80 @@ class Failed(NamedTuple):
     fields: str
 
 
-Rare = Crossed | Issued | Returned | Sliced | Anchored | Stored | Ruled | Counted | Open | Failed
+class Clocked(NamedTuple):
+    """From `at_ns` of virtual time on, the region's store time and wall clock show that and run so much too fast, in
+    millionths. Of rules with quotas of a period only, as all rows that follow.
+    """
+
+    at_ns: int
+    store_ns: int
+    wall_ns: int
+    store_fast: int
+    wall_fast: int
+
+
+class Tallied(NamedTuple):
+    """The store decided requests of `cost` each on a quota of a period: it charged `units`, and `refused` so many of
+    them as did not fit it. `lent`: units ahead, charged when they are lent; what was not lent is not refused.
+    """
+
+    at_ns: int
+    store_ns: int
+    wall_ns: int
+    quota: bytes
+    epoch: int
+    units: int
+    cost: int
+    refused: int
+    lent: bool
+
+
+class GaveBack(NamedTuple):
+    """The store took back units that it had lent of a period, by its name."""
+
+    at_ns: int
+    quota: bytes
+    period: str
+    units: int
+
+
+class Filed(NamedTuple):
+    """A counter of a quota was made in the store, or (`made` False) reclaimed."""
+
+    at_ns: int
+    quota: bytes
+    made: bool
+
+
+class Kept(NamedTuple):
+    """At the end, the store has this counter of a period that began at `start_ns`."""
+
+    quota: bytes
+    start_ns: int
+    used: int
+
+
+class Lifetimes(NamedTuple):
+    """At the end: how often a fault took the lifetime of a counter, and how often the store found one missing."""
+
+    stripped: int
+    missing: int
+
+
+class Told(NamedTuple):
+    """A caller who was over a quota of a period was told to wait so long."""
+
+    at_ns: int
+    rule: str
+    key: tuple[str, ...]
+    cost: int
+    wait_ns: int
+
+
+OfPeriods = Clocked | Tallied | GaveBack | Filed | Kept | Lifetimes | Told
+"""What only quotas of a period make happen."""
+
+Rare = Crossed | Issued | Returned | Sliced | Anchored | Stored | Ruled | Counted | Open | Failed | OfPeriods
 """What does not happen for each request."""
 
 Row = Offered | Answered | Waited | Rare

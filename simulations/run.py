@@ -11,14 +11,17 @@ from apportion.core.messages import Rules
 from apportion.core.request import Application
 from apportion.region import events as regional
 from apportion.simulations.checkers import violations
+from apportion.simulations.checkers_period import period_violations
 from apportion.simulations.checkers_quality import shortcomings
 from apportion.simulations.in_force import InForce
 from apportion.simulations.measures import RuleFigures, figures_of
+from apportion.simulations.measures_period import value_of, with_periods
 from apportion.simulations.nodes import AllocatorNode, EdgeNode, RegionNode, parsed
+from apportion.simulations.period_log import PeriodLog
 from apportion.simulations.recording import Recording
 from apportion.simulations.rule_log import logs_of
-from apportion.simulations.scenario import FILE, Fault, FaultKind, Flow, Scenario
-from apportion.simulations.traffic import arrivals, streams_of
+from apportion.simulations.scenario import FILE, OF_PERIODS, Fault, FaultKind, Flow, Scenario
+from apportion.simulations.traffic import arrivals, names_of, streams_of
 from apportion.simulations.world import SECOND, Arrival, Options, World
 
 STARTED_S = 2
@@ -54,13 +57,18 @@ def run(scenario: Scenario, seed: int, options: Options | None = None, progress:
         if progress is not None:
             progress(second + 1)
     recording.ended(world.now_ns, world.region.disk.rollup.rows(0), world.open_requests())
+    if world.has_periods:
+        recording.kept(world.region.disk, world.region.lifetimes.stripped)
     rules, log = parsed(scenario.rules), recording.log
     limits, edges = InForce(rules, log.rows), [edge.name for edge in world.edges]
     logs = logs_of(log, rules, limits, edges, scenario.seconds, STARTED_S * SECOND)
     changes = changes_of(scenario)
     figures = tuple(figures_of(each, scenario.warm_up, changes, rules.edges_max) for each in logs.values())
+    periods = PeriodLog(log, limits)
+    figures = with_periods(figures, rules, log, periods) if world.has_periods else figures
     broken = (
         *map(str, violations(log, rules)),
+        *map(str, period_violations(log, periods)),
         *map(str, shortcomings(scenario, figures, logs, log, limits)),
         *_failed(scenario, figures),
     )
@@ -91,6 +99,9 @@ def world_of(
     )
     if isinstance(recording, Retrying):
         recording.world = world
+    if world.has_periods:
+        world.region.set_wall(scenario.store.begins_ns, STARTED_S * SECOND, scenario.store.wall_drift)
+        world.region.spread_reclaim = scenario.store.spread_reclaim
     late = {fault.target for fault in scenario.faults if fault.kind is FaultKind.START}
     world.start(late)
     world.run(STARTED_S)
@@ -116,6 +127,9 @@ def _happen(world: World, scenario: Scenario, fault: Fault) -> None:
         world.journal.ruled(world.now_ns, world.region.authority.epoch, world.rules)
         world.region.feed(regional.RulesChanged(world.rules, parsed(world.rules)))
         return
+    if fault.kind in OF_PERIODS:
+        _happen_to_store(world, fault)
+        return
     node = _target(world, fault.target)
     match fault.kind:
         case FaultKind.KILL:
@@ -133,6 +147,21 @@ def _happen(world: World, scenario: Scenario, fault: Fault) -> None:
             world.partition(node, seconds)
         case FaultKind.CUT if isinstance(node, EdgeNode | AllocatorNode) and node.stream is not None:
             node.stream.cut(SECOND)
+
+
+def _happen_to_store(world: World, fault: Fault) -> None:
+    """A fault that is of quotas of a period."""
+    region, lifetimes = world.region, world.region.lifetimes
+    match fault.kind:
+        case FaultKind.STEP_WALL | FaultKind.WALL_BACK:
+            region.wall.step(fault.for_ns if fault.kind is FaultKind.STEP_WALL else -fault.for_ns)
+            region.tell_clocks()
+        case FaultKind.STRIP_LIFETIMES:
+            lifetimes.strips = True
+            world.after(fault.for_ns / SECOND, partial(setattr, lifetimes, "strips", False))
+        case FaultKind.EXTEND_LIFETIMES:
+            lifetimes.extends = True
+            world.after(fault.for_ns / SECOND, partial(setattr, lifetimes, "extends", False))
 
 
 def _target(world: World, name: str) -> EdgeNode | AllocatorNode | RegionNode:
@@ -155,7 +184,7 @@ class Retrying(Recording):
 
     def __init__(self, flows: tuple[Flow, ...]) -> None:
         super().__init__()
-        self._flows = {(flow.rule, flow.key): flow for flow in flows if flow.retries}
+        self._flows = {(flow.rule, key): flow for flow in flows if flow.retries for key in names_of(flow)}
         self._edges: dict[int, str] = {}
 
     def started(self, edge: str, incarnation: int) -> int:
@@ -169,10 +198,11 @@ class Retrying(Recording):
             return
         verdict = decision.verdicts[0]
         flow = self._flows.get((verdict.rule.name, verdict.key[0] if verdict.key else ""))
-        if flow is not None and self.world.chance(flow.retries / (flow.retries + 1)):
+        wait_ns = verdict.retry_after_ns if flow is None or flow.retry_after_ns is None else flow.retry_after_ns
+        if flow is not None and wait_ns is not None and self.world.chance(flow.retries / (flow.retries + 1)):
             node = self.world.edge(self._edges[process])
             asked = tuple(Application(each.rule, each.key, each.cost) for each in decision.verdicts)
-            self.world.at(now_ns + flow.retry_after_ns, partial(node.ask, asked))
+            self.world.at(now_ns + wait_ns, partial(node.ask, asked))
 
 
 def changes_of(scenario: Scenario) -> list[int]:
@@ -192,7 +222,7 @@ def _exceeded(figures: tuple[RuleFigures, ...]) -> list[str]:
     return [
         f"{each.rule}: over by {each.overshoot_label} by label, the bound is {each.bound}"
         for each in figures
-        if each.bound is not None and each.overshoot_label > each.bound
+        if each.bound is not None and each.period is None and each.overshoot_label > each.bound
     ]
 
 
@@ -200,7 +230,9 @@ def _failed(scenario: Scenario, figures: tuple[RuleFigures, ...]) -> list[str]:
     found = []
     for expectation in scenario.expectations:
         for each in figures:
-            value = float(getattr(each, expectation.measure))
+            value = value_of(each, expectation.measure)
+            if value is None:
+                continue  # of a scenario with rates and quotas, each is expected of what it has
             if expectation.rule in (None, each.rule) and not expectation.holds(value):
                 found.append(f"{each.rule}: {expectation.measure} is {value:.4g}, expected {expectation}")
     return found

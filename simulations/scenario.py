@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from apportion.core.messages import Rules
+from apportion.core.quantities import parse_quota, parse_rate
 from apportion.core.rule import Enforce
 from apportion.simulations.shapes import Shape
 
@@ -19,6 +20,9 @@ FILE = "scenario.yaml"
 
 MODES_OF = {"slack": ("edge", "edge+region"), "at_each_edge": ("edge",), "wrong_costs": ("edge",)}
 """Which modes have a field that others refuse."""
+
+NOON_NS = 1_796_126_400 * 10**9
+"""2026-12-01T12:00Z, at which calendar periods of up to twelve hours begin."""
 
 RULE = "search"
 """The name of the rule of a scenario that writes no `rules`."""
@@ -34,7 +38,15 @@ class FaultKind(Enum):
     STEP_CLOCK = "step_clock"  # its clock jumps ahead by `for`
     START = "start"  # it was not there before
     LEAVE = "leave"  # it goes in good order, and comes back after `for`
+    STEP_WALL = "step_wall"  # the wall clock of the store jumps ahead by `for`; its time does not
+    WALL_BACK = "wall_back"  # it jumps back by `for`
+    STRIP_LIFETIMES = "strip_lifetimes"  # for so long each counter of a period that is asked for has lost its lifetime
+    EXTEND_LIFETIMES = "extend_lifetimes"  # for so long each request makes the lifetime longer by a period
     LIMIT = "limit"  # the rules are replaced by others with this limit
+
+
+OF_PERIODS = (FaultKind.STEP_WALL, FaultKind.WALL_BACK, FaultKind.STRIP_LIFETIMES, FaultKind.EXTEND_LIFETIMES)
+"""What happens to the region's store, and is of quotas of a period only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +80,8 @@ class Network:
 class Flow:
     """Requests for one rule and key. `load`: units a second as a multiple of its limit, spread by `shape`.
 
-    `retries`: how often a refused request comes again, `retry_after_ns` later each time.
+    `retries`: how often a refused request comes again, `retry_after_ns` later each time; None: when it was told to.
+    `keys`: above 1, each request is of one of so many, by chance, and the load is of all of them together.
     """
 
     rule: str
@@ -79,7 +92,8 @@ class Flow:
     from_ns: int = 0
     until_ns: int | None = None
     retries: int = 0
-    retry_after_ns: int = 100_000_000
+    retry_after_ns: int | None = 100_000_000
+    keys: int = 1
 
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le, "=": operator.eq}
@@ -106,7 +120,8 @@ class Expectation:
 class OneRule:
     """The rule of a scenario that writes `limit` and `enforce` instead of `rules`: it can be compared over modes.
 
-    `more`: further fields of the rule, as they are written in a rules file.
+    `more`: further fields of the rule, as they are written in a rules file. `quota`: the fields beside an allowance,
+    which `rate` then is; None of a rate.
     """
 
     rate: str
@@ -114,6 +129,15 @@ class OneRule:
     burst: str | None = None
     stages: tuple[str, ...] = ("deny",)
     more: tuple[tuple[str, str], ...] = ()
+    quota: tuple[tuple[str, str], ...] | None = None
+
+    def check_amount(self, text: str) -> str:
+        """The text of a rate, or of an allowance if the rule has one. ValueError: it is not."""
+        if self.quota is None:
+            parse_rate(text)
+        else:
+            parse_quota(text)
+        return text
 
     def under(self, enforce: str) -> OneRule:
         """The same rule in another mode: without the fields that this one does not have; where there are no slices,
@@ -141,12 +165,26 @@ class OneRule:
         else:
             more["when_unavailable"] = f"[{', '.join(self.stages)}]"
         limit = f"rate: {self.rate}" + (f", burst: {self.burst}" if self.burst else "")
+        if self.quota is not None:
+            limit = ", ".join([f"quota: {self.rate}", *(f"{name}: {value}" for name, value in self.quota)])
         fields = "".join(f", {name}: {value}" for name, value in more.items())
         return (
             f"version: 1\ndomain: simulated\nedges_max: {edges}\ndefaults: {{deadline: 500ms}}\nrules:\n"
             f"  - {{name: {RULE}, match: {{api: '*'}}, key: [api], limit: {{{limit}}}, enforce: {self.enforce}"
             f"{fields}}}\n"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreClocks:
+    """What the region's store knows of time where there are quotas of a period. `begins_ns`: what its clocks show when
+    traffic begins, nanoseconds since 1970 UTC; `wall_drift`: millionths by which the wall clock runs too fast.
+    `spread_reclaim`: False has the counters of a calendar period reclaimed together, to compare.
+    """
+
+    begins_ns: int = NOON_NS
+    wall_drift: int = 0
+    spread_reclaim: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +206,7 @@ class Scenario:
     faults: tuple[Fault, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     one: OneRule | None = None
+    store: StoreClocks = StoreClocks()
 
     def under(self, one: OneRule, edges: int | None = None) -> Scenario:
         """The same world under another rule, or with other many edges."""

@@ -13,16 +13,17 @@ from apportion.core.document import MappingNode, Node, Problem, kind_of, read_do
 from apportion.core.errors import RulesError
 from apportion.core.limit import EPOCH_NS
 from apportion.core.messages import Rules
-from apportion.core.quantities import parse_duration, parse_percent, parse_rate, shown
-from apportion.core.rule import Enforce, Place, RuleSet
+from apportion.core.quantities import parse_duration, parse_percent, shown
+from apportion.core.rule import Place, RuleSet
 from apportion.core.rule_fields import Section
 from apportion.core.rules_file import parse_rules
 from apportion.core.rules_vocabulary import nearest
 from apportion.simulations import shapes
-from apportion.simulations.measures import MEASURES
+from apportion.simulations.measures_period import measures_of
 from apportion.simulations.scenario import (
     COMPARISONS,
     FILE,
+    OF_PERIODS,
     Expectation,
     Fault,
     FaultKind,
@@ -31,6 +32,7 @@ from apportion.simulations.scenario import (
     OneRule,
     Scenario,
 )
+from apportion.simulations.scenario_limit import ONE, read_one, read_store
 
 EDGES_MAX = 500
 """Edges of one world; more than fit a demonstration would only make it slow."""
@@ -41,12 +43,17 @@ SECONDS_MAX = 86_400
 ITEMS_MAX = 1_000
 """Flows, faults or expectations of one scenario."""
 
+KEYS_MAX = 100_000
+"""Keys of one flow."""
+
+TOLD = "told"
+"""A refused caller comes again when it was told to."""
+
 TOP = (
     "about", "edges", "allocators", "seconds", "warm_up", "limit", "burst", "enforce", "slack", "at_each_edge",
-    "wrong_costs", "when_unavailable", "rules", "demand", "network", "faults", "expect",
+    "wrong_costs", "when_unavailable", "rules", "demand", "network", "store", "faults", "expect",
 )  # fmt: skip
-SHORT = ("limit", "burst", "enforce", "slack", "at_each_edge", "wrong_costs", "when_unavailable")
-FLOW = ("rule", "key", "shape", "load", "cost", "from", "until", "retries", "retry_after")
+FLOW = ("rule", "key", "keys", "shape", "load", "cost", "from", "until", "retries", "retry_after")
 SHAPES = {
     "uniform": (),
     "zipf": ("exponent",),
@@ -99,9 +106,22 @@ class _Reader:
         faults = self._faults()
         expectations = self._expectations()
         network = self._network()
+        store = read_store(top)
         name = self.name.removesuffix(".yaml")
         return Scenario(
-            name, about, rules, edges, allocators, seconds, warm_up or 0, flows, network, faults, expectations, self.one
+            name,
+            about,
+            rules,
+            edges,
+            allocators,
+            seconds,
+            warm_up or 0,
+            flows,
+            network,
+            faults,
+            expectations,
+            self.one,
+            store,
         )
 
     # --- rules
@@ -109,12 +129,12 @@ class _Reader:
     def _rules(self, edges: int) -> Rules | None:
         top = self.top
         if top.has("rules"):
-            for short in SHORT:
+            for short in ONE:
                 if top.has(short):
                     top.refuse(short, f"belongs to a scenario without `rules`; here the rules say `{short}` themselves")
             text = top.text("rules", "the text of a rules file, after `rules: |`")
         else:
-            self.one = self._one()
+            self.one = read_one(top)
             text = self.one.text(edges) if self.one is not None else None
         if text is None or self.problems:
             return None
@@ -125,25 +145,6 @@ class _Reader:
             self.problems += [Problem(where, f"in the rules: {problem}") for problem in error.problems]
             return None
         return Rules(1, ((FILE, text),))
-
-    def _one(self) -> OneRule | None:
-        top = self.top
-        rate = top.parsed("limit", "a rate such as 1000/s", _rate_text)
-        enforce = top.text("enforce", "a way to enforce")
-        names = tuple(each.value for each in Enforce)
-        if rate is None or enforce is None:
-            for name, example in (("limit", "`limit: 1000/s`"), ("enforce", "`enforce: lease`")):
-                if not top.has(name):
-                    top.refuse(None, f"`{name}` is missing; write {example}, or whole `rules: |`")
-            return None
-        if enforce not in names:
-            top.refuse("enforce", f"found {shown(enforce)}, {nearest(enforce, names)}")
-            return None
-        more = {name: top.text(name, "a value") for name in ("slack", "at_each_edge", "wrong_costs")}
-        stages = tuple(getattr(item, "text", "") for item in top.items("when_unavailable", "a list of stages", 9) or ())
-        burst = top.text("burst", "units")
-        written = tuple((name, value) for name, value in more.items() if value is not None)
-        return OneRule(rate, enforce, burst, stages or ("deny",), written)
 
     # --- demand
 
@@ -187,8 +188,15 @@ class _Reader:
             section.parsed("from", "a duration", parse_duration) or 0,
             section.parsed("until", "a duration", parse_duration),
             section.count("retries", 0, 20) or 0,
-            section.parsed("retry_after", "a duration", parse_duration) or 100_000_000,
+            self._retry_after(section),
+            section.count("keys", 1, KEYS_MAX) or 1,
         )
+
+    def _retry_after(self, section: Section) -> int | None:
+        """When a refused caller comes again; None: when it was told to."""
+        if section.has("retry_after") and getattr(section.node("retry_after"), "text", "") == TOLD:
+            return None
+        return section.parsed("retry_after", f"a duration, or `{TOLD}`,", parse_duration) or 100_000_000
 
     def _shape(self, section: Section) -> shapes.Shape | None:
         name = section.text("shape", "a shape") if section.has("shape") else "uniform"
@@ -213,8 +221,11 @@ class _Reader:
             if named[0] is FaultKind.LIMIT:
                 if self.one is None:
                     section.refuse("limit", "changes the limit of a scenario without `rules`; here there are `rules`")
-                elif section.parsed("limit", "a rate such as 500/s", _rate_text) is None:
+                elif section.parsed("limit", "a rate such as 500/s", self.one.check_amount) is None:
                     continue
+            elif named[0] in OF_PERIODS and target != "region":
+                section.refuse(named[0].value, f"found {shown(target)}; it is of the store: write `region`")
+                continue
             elif not _TARGET.fullmatch(target):
                 section.refuse(named[0].value, f"found {shown(target)}; region, leader, standby or edge-1 is meant")
                 continue
@@ -233,11 +244,13 @@ class _Reader:
         return replace(usual, **{name: value for name, value in read.items() if value is not None})  # type: ignore[arg-type]
 
     def _expectations(self) -> tuple[Expectation, ...]:
-        section = self.top.section("expect", "measures and what they are compared with", MEASURES)
+        assert self.ruleset is not None
+        known = measures_of(self.ruleset)
+        section = self.top.section("expect", "measures and what they are compared with", known)
         if section is None:
             return ()
         found = []
-        for measure in MEASURES:
+        for measure in known:
             if section.has(measure):
                 read = section.parsed(measure, "a comparison such as `>= 96%`", _comparison)
                 if read is not None:
@@ -283,11 +296,6 @@ def _made(name: str, section: Section) -> shapes.Shape | None:
             return shapes.Ramp(duration("over", 10))
         case _:
             return shapes.Uniform()
-
-
-def _rate_text(text: str) -> str:
-    parse_rate(text)
-    return text
 
 
 def _share(text: str) -> float:

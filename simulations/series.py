@@ -29,7 +29,7 @@ class Over:
 class RuleSeries:
     """One rule, units of cost: `offered`, `admitted`, `limit` of shape (seconds,); `issued` (slices and what was lent
     ahead, less what came back) and `admitted_by_edge` of shape (seconds, edges). `limit`: of the one key; of several
-    `keys`, or on plans, the sum of each one's min(offered, limit).
+    `keys`, or on plans, the sum of each one's min(offered, limit). Of a quota of a period there is none by second.
     """
 
     figures: RuleFigures
@@ -76,6 +76,8 @@ def rule_series(figures: RuleFigures, log: RuleLog, keys: int, issued: Series, o
     log.settle()
     offered, admitted = log.offered.sum(axis=1), log.admitted.sum(axis=1)
     limit = log.may if keys > 1 or log.rule.by_key else log.limits
+    if figures.period is not None:
+        limit = np.full_like(offered, np.inf)
     return RuleSeries(figures, keys, offered, admitted, limit, issued, log.admitted, tuple(over))
 
 

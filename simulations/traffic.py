@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from apportion.core.limit import RateLimit
+from apportion.core.limit import Limit, PeriodLimit, RateLimit
 from apportion.core.request import Application
 from apportion.core.rule import Rule, RuleSet
 from apportion.simulations.scenario import Flow
@@ -23,10 +23,12 @@ SLOT_NS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One flow with the rule it asks, ready to be drawn: `units_per_second` at load 1 of the shape."""
+    """One flow with the rule it asks, ready to be drawn: a request asks one of the `choices`, by chance;
+    `units_per_second` at load 1 of the shape.
+    """
 
     flow: Flow
-    applications: tuple[Application, ...]
+    choices: tuple[tuple[Application, ...], ...]
     units_per_second: float
 
 
@@ -41,11 +43,24 @@ def rule_named(rules: RuleSet, name: str) -> Rule:
 
 
 def _stream(flow: Flow, rule: Rule) -> Stream:
-    key = (flow.key,) * len(rule.key)
-    limited = rule.for_key(key)
-    limit = limited.limit
-    rate = limit.units * 1e9 / limit.period_ns if isinstance(limit, RateLimit) else 1000.0
-    return Stream(flow, (Application(limited, key, flow.cost),), rate * flow.load)
+    asked = []
+    for name in names_of(flow):
+        key = (name,) * len(rule.key)
+        asked.append(Application(rule.for_key(key), key, flow.cost))
+    rate = sum(_rate(each.rule.limit) for each in asked)
+    return Stream(flow, tuple((each,) for each in asked), rate * flow.load)
+
+
+def names_of(flow: Flow) -> list[str]:
+    """The values of its keys."""
+    return [flow.key] if flow.keys == 1 else [f"{flow.key}-{at}" for at in range(flow.keys)]
+
+
+def _rate(limit: Limit) -> float:
+    """Units a second of one key; where nothing limits it 1,000."""
+    if isinstance(limit, RateLimit):
+        return limit.units * 1e9 / limit.period_ns
+    return limit.per_second if isinstance(limit, PeriodLimit) else 1000.0
 
 
 def arrivals(streams: Sequence[Stream], edges: int, seconds: int, seed: int, begun_ns: int = 0) -> Iterator[Arrival]:
@@ -58,6 +73,7 @@ def _by_second(
 ) -> Iterator[Iterable[Arrival]]:
     """The requests of each second."""
     random = np.random.default_rng([seed, 0])
+    several = any(len(stream.choices) > 1 for stream in streams)
     for second_ns in range(0, seconds * SECOND, SECOND):
         numbers, counts, times = [], [], []  # of a stream in a slot: which, how many at each edge, when
         for start_ns in range(second_ns, second_ns + SECOND, SLOT_NS):
@@ -71,8 +87,18 @@ def _by_second(
             order = np.argsort(when, kind="stable")
             where = np.repeat(np.tile(np.arange(edges), len(counts)), many)[order]
             which = np.repeat(np.repeat(numbers, edges), many)[order]
-            asked = [streams[number].applications for number in which.tolist()]
+            asked = [streams[number].choices[0] for number in which.tolist()]
+            if several:
+                asked = _chosen([streams[number].choices for number in which.tolist()], random)
             yield zip((when[order] + begun_ns).tolist(), where.tolist(), asked, strict=True)
+
+
+def _chosen(
+    choices: Sequence[tuple[tuple[Application, ...], ...]], random: np.random.Generator
+) -> list[tuple[Application, ...]]:
+    """One of the choices of each request."""
+    parts = random.random(len(choices)).tolist()
+    return [each[int(part * len(each))] for each, part in zip(choices, parts, strict=True)]
 
 
 def _comes(flow: Flow, at_ns: int) -> bool:

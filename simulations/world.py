@@ -14,14 +14,16 @@ from itertools import count
 from random import Random
 
 from apportion.allocator.leader import Leader
+from apportion.core.limit import PeriodLimit
 from apportion.core.messages import Rules
 from apportion.core.request import Application
 from apportion.core.rules_file import parse_rules
 from apportion.edge.agent import Agent
 from apportion.region.authority import Authority
+from apportion.region.counters import PeriodCounters
 from apportion.simulations.journal import Journal
 from apportion.simulations.network import MS
-from apportion.simulations.nodes import AllocatorNode, EdgeNode, RegionNode
+from apportion.simulations.nodes import AllocatorNode, EdgeNode, RegionNode, parsed
 
 SECOND = 1_000_000_000
 
@@ -55,6 +57,7 @@ class Options:
     make_leader: Callable[..., Leader] = lambda name, incarnation: Leader(name, incarnation, parse_rules)
     make_authority: Callable[..., Authority] = Authority
     make_agent: Callable[..., Agent] = Agent
+    make_periods: Callable[[bool], PeriodCounters] = PeriodCounters
     same_incarnation: bool = False
 
 
@@ -65,6 +68,9 @@ class World:
         self.random = Random(seed)
         self.rules = rules
         self.options = options
+        self.has_periods = any(
+            isinstance(each.limit, PeriodLimit) for rule in parsed(rules).rules for each in rule.on_plans
+        )
         self.now_ns = 0
         self.journal = journal
         self._traffic: Iterator[Arrival] = iter(())

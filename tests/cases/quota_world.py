@@ -27,12 +27,23 @@ WARM_S = 3
 
 
 class QuotaWorld:
-    """A region with these rules and so many edges, at `t`."""
+    """A region with these rules and so many edges, at `t`. `repeat`: the part of messages that come twice,
+    `lost_answers`: of answers that are lost with their stream.
+    """
 
-    def __init__(self, rules: str, edges: int = 2, t: float = 1.0) -> None:
+    def __init__(
+        self, rules: str, edges: int = 2, t: float = 1.0, repeat: float = 0.0, lost_answers: float = 0.0
+    ) -> None:
         self.rules = Rules(1, (("rules.yaml", rules),))
         options = Options(
-            edges=edges, allocators=1, wire=True, delay_ns=5 * MS, clock_drift=0, make_authority=self._authority
+            edges=edges,
+            allocators=1,
+            wire=True,
+            repeat=repeat,
+            lost_answers=lost_answers,
+            delay_ns=5 * MS,
+            clock_drift=0,
+            make_authority=self._authority,
         )
         self.world = World(4, options)
         self.region = self.world.region

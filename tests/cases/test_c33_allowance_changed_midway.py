@@ -36,3 +36,27 @@ def test_another_period_is_another_counter() -> None:
     assert [world.call().allowed for _ in range(11)] == [True] * 10 + [False]
     world.change(rules(100).replace("/hour", "/day"))
     assert world.call().remaining == 99
+
+
+def test_a_leased_allowance_that_is_lowered_admits_what_is_left_of_the_new_one() -> None:
+    """Sixty of a thousand were used and a chunk is out: of a hundred forty are left, the chunk's among them."""
+    leased = rules_text(rule_text("calls", "quota: 1000/min, anchor: calendar").replace("region", "lease"))
+    world = QuotaWorld(leased, edges=1, t=1)
+    assert all(world.call().allowed for _ in range(60))
+    world.change(leased.replace("1000/min", "100/min"))
+    admitted = 0
+    for step in range(80):
+        world.until(5 + step / 4)
+        admitted += world.call().allowed
+    assert admitted == 40
+
+
+def test_a_leased_quota_of_another_period_begins_with_all_of_it() -> None:
+    """What a chunk of the minute has left comes back to the minute: the hour has used what it admitted."""
+    leased = rules_text(rule_text("calls", "quota: 1000/min, anchor: calendar").replace("region", "lease"))
+    world = QuotaWorld(leased, edges=1, t=1)
+    assert all(world.call().allowed for _ in range(60))
+    world.change(leased.replace("1000/min", "1000/30min"))
+    assert all(world.call().allowed for _ in range(60))
+    world.until(20)
+    assert world.call(peek=True).remaining == 940

@@ -220,6 +220,18 @@ def test_a_chunk_of_the_same_limit_is_spent_further_under_other_rules() -> None:
     assert [each.verdicts[0].reset_after_ns for each in (before, after)] == [RESET_NS, RESET_NS]
 
 
+@pytest.mark.parametrize("limit", ["2000/day, anchor: calendar", "1000/hour, anchor: calendar"])
+def test_a_chunk_that_comes_when_the_limit_is_another_goes_back(limit: str) -> None:
+    """It was asked for under the former one, and the region may have lent it under that."""
+    edge = attached()
+    edge.waits(needs("leased"))
+    edge.hear(Rules(2, (("rules.yaml", TEXT.replace("1000/day, anchor: calendar", limit)),)))
+    edge.waits(*apply_rules(edge.agent.matchers["api"], [Descriptor({"c": "k"})], whole=False))
+    granted(edge, 5)
+    passes(edge, 1.1)
+    assert given(edge) == {DAY: 5}
+
+
 def test_a_rule_that_is_not_leased_any_more_keeps_no_chunk() -> None:
     """It is given back when its time has passed, under the quota's name."""
     edge = holding(5)

@@ -19,15 +19,11 @@ from apportion.commands.tables import console_for
 from apportion.core.errors import InputError
 from apportion.process import ExitCode, told_plainly
 from apportion.simulations import library
-from apportion.simulations.baselines import Baseline, baseline_series
+from apportion.simulations.baselines import Baseline, baseline_series, baselines_of
 from apportion.simulations.comparing import in_each_mode, judged_together
 from apportion.simulations.replay import replay as replay_log
 from apportion.simulations.replay import replay_baseline
 from apportion.simulations.scenario import Scenario
-
-OTHERS = (
-    f"What others do: {', '.join(f'`{each.value}`' for each in Baseline)}. They have no faults and no network here."
-)
 
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the runs, as .png or .svg.")]
 Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page: figures, bounds, pictures.")]
@@ -145,14 +141,20 @@ def _run_all(call: Call, runs: list[tuple[Scenario, int]], drawn: bool) -> Ran:
 
 
 def _compared(call: Call, chosen: list[Scenario], drawn: bool) -> Ran:
-    """Each scenario under the four modes and the baselines."""
+    """Each scenario under the modes that it can have and the baselines."""
     seed = call.spread.seed
     ran = _run_all(call, [(each, seed) for scenario in chosen for each in in_each_mode(scenario)], drawn)
     ran.outcomes[:] = judged_together(ran.outcomes)
     for scenario in chosen:
-        ran.baselines.extend(baseline_series(scenario, seed, each) for each in Baseline)
-    ran.notes.append(OTHERS)
+        ran.baselines.extend(baseline_series(scenario, seed, each) for each in baselines_of(scenario))
+    ran.notes.append(_others(ran))
     return ran
+
+
+def _others(ran: Ran) -> str:
+    """What the baselines are."""
+    names = dict.fromkeys(figures.enforce for _, _, figures in ran.others)
+    return f"What others do: {', '.join(f'`{name}`' for name in names)}. They have no faults and no network here."
 
 
 def _run_log(call: Call, chosen: list[Scenario]) -> Ran:
@@ -174,7 +176,7 @@ def _run_log(call: Call, chosen: list[Scenario]) -> Ran:
             told = partial(_progress, bar, task)
             ran.baselines.append(replay_baseline(scenario, call.log.reader(), call.spread.seed, baseline, told))
     if call.compare:
-        ran.notes.append(OTHERS)
+        ran.notes.append(_others(ran))
     return ran
 
 

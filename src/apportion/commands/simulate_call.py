@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from apportion.commands.simulation import as_object
+from apportion.commands.simulation import as_object, rule_object
 from apportion.core.errors import InputError
 from apportion.core.quantities import parse_duration, parse_rate
 from apportion.core.rule import Enforce
 from apportion.simulations import library
-from apportion.simulations.baselines import Baseline
-from apportion.simulations.comparing import COMPARED
+from apportion.simulations.baselines import baselines_of
+from apportion.simulations.comparing import modes_of
 from apportion.simulations.log_reader import LogReader
 from apportion.simulations.measures import RuleFigures
 from apportion.simulations.nodes import parsed
@@ -180,13 +180,16 @@ class Call:
         found = [*(library.load(name) for name in names), *(library.load_file(path) for path in self.paths)]
         if self.log is not None:
             found = [replace(each, expectations=()) for each in found]  # they were of its own demand
+            for each in found:
+                if each.one is not None and each.one.quota is not None:
+                    raise InputError(f"--replay needs a world with a rate, and {each.name} has a quota: name another")
         return [self.world.apply(each) for each in found]
 
     def panels(self, chosen: list[Scenario]) -> int:
         """Runs and rules that are drawn."""
-        rules = sum(len(parsed(each.rules).rules) for each in chosen)
-        runs = len(COMPARED) + len(Baseline) if self.compare else self.spread.seeds
-        return rules * runs
+        if self.compare:
+            return sum(len(modes_of(each)) + len(baselines_of(each)) for each in chosen)
+        return self.spread.seeds * sum(len(parsed(each.rules).rules) for each in chosen)
 
     def texts(self, chosen: list[Scenario]) -> dict[str, str]:
         """The text of each scenario, by name; of a log the rules of its world."""
@@ -248,6 +251,7 @@ class Ran:
     def objects(self) -> list[dict[str, Any]]:
         """The runs as `--json` prints them."""
         others = [
-            {"scenario": name, "seed": seed, "rules": [asdict(row)], "broken": []} for name, seed, row in self.others
+            {"scenario": name, "seed": seed, "rules": [rule_object(row)], "broken": []}
+            for name, seed, row in self.others
         ]
         return [*(as_object(each) for each in self.outcomes), *others]
