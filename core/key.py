@@ -46,6 +46,11 @@ def encode_period(store_key: bytes, period: str) -> bytes:
     return store_key + bytes((_PERIOD, len(raw))) + raw
 
 
+def is_period_of(key: bytes, at: int) -> bool:
+    """Whether the key is what `encode_period` makes of its first `at` bytes."""
+    return 0 <= at < len(key) - 1 and key[at] == _PERIOD and at + 2 + key[at + 1] == len(key)
+
+
 def decode_key(key: bytes) -> tuple[str | None, ...] | None:
     """The values of an encoded key, None in the place of a digest; None when it is no key at all."""
     values: list[str | None] = []

@@ -103,7 +103,9 @@ def _limit_name(own: Section, item: MappingNode, plans: Mapping[str, Mapping[str
     if len(limit.entries) > 1:
         others = ", ".join(f"`{key.text}`" for key, _ in limit.entries if key.text != "from_plan")
         own.refuse(
-            "limit", f"`from_plan` contradicts {others}: the plan says the limit; leave the one or the other out"
+            "limit",
+            f"`from_plan` contradicts {others}: the plan says the limit and all that goes with it; write it there, or "
+            "leave `from_plan` out",
         )
         return None
     if not plans:

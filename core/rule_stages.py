@@ -50,8 +50,8 @@ def _read_stage(item: Node, former: Stage | None, last: bool, enforce: Enforce |
         raise ValueError(f"found `{word}` twice in a row; add the durations up")
     if fallback is Fallback.KEEP_SHARE and enforce is Enforce.REGION:
         raise ValueError(
-            "found `keep_share`, which needs slices: only `lease` and `edge+region` have them; write `fair_share`, "
-            "`allow` or `deny`"
+            "found `keep_share`, which needs slices: only `lease` and `edge+region` have them; write `allow` or "
+            "`deny`, or for a rate `fair_share`"
         )
     if fallback is Fallback.DENY and (limited or not last):
         raise ValueError(

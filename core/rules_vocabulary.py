@@ -87,7 +87,7 @@ HOW_TO_CHOOSE_WHEN_UNAVAILABLE = (
 )
 HOW_TO_CHOOSE_ANCHOR = (
     "missing, and there is no default because choosing it is the design: when does the period begin? what the pricing "
-    'page says decides: `calendar` is "per day" (for everybody at midnight), `first_use` "per rolling 24 hours" '
+    'page says decides: `calendar` is "per day" (for everybody at midnight), `first_use` "per 24 hours" '
     '(24 hours from the subject\'s first call), `rolling` "in any 24 hours" (never more in any window)'
 )
 NONE_ZERO_UNLIMITED = (

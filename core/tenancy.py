@@ -65,7 +65,13 @@ class Homes:
         home = (id(rule), zone or limit.zone, day or limit.month_starts_on)
         if home not in self._made:
             # `rule` is kept with it, so that its id is nobody else's.
-            at_home = replace(limit, zone=home[1], month_starts_on=home[2])
+            at_home = replace(
+                limit,
+                zone=home[1],
+                month_starts_on=home[2],
+                zone_from_tenant=limit.zone_from_tenant and zone is None,
+                month_from_tenant=limit.month_from_tenant and day is None,
+            )
             self._made[home] = (rule, rule if at_home == limit else replace(rule, limit=at_home))
         return self._made[home][1]
 

@@ -61,7 +61,7 @@ def reset_reason(limit: PeriodLimit, charged: ChargedPeriod, oldest_ns: int, now
             return f"nothing is used: the subject's next call begins its {length}"
         case PeriodAnchor.ROLLING if charged.used:
             oldest = instant_text(now_ns + oldest_ns)
-            return f"as what was used leaves the window of {length}; the oldest at {oldest}"
+            return f"as what was used leaves the window of {length}; the oldest does at {oldest}"
     return f"nothing was used within the last {length}"
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from apportion.core.allocator_messages import Demand
+from apportion.core.limit import PeriodLimit
 from apportion.core.messages import Report, ReportAck
 from apportion.core.value import value
 from apportion.region.events import Command, Note, RolledUp, RollUp, Send
@@ -70,7 +71,7 @@ def take_report(authority: Authority, edge: EdgeSession, message: Report) -> lis
         rows.append(RollupRow(known.store_key, label, units))
         if degraded:
             beyond[quota.domain, quota.rule] += degraded
-        if known.rule.chunked:  # what an edge may spend of it was charged when it was lent, under no label
+        if isinstance(known.limit, PeriodLimit):  # charged when it was lent, be it by former rules, under no label
             settled[known.id] += units - degraded
             continue
         issued = rights(known.rule, authority.ledger.issued_to(label, edge.incarnation, known.id))

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from apportion.core.counter import PARTS, Count, Counter, Ring
-from apportion.core.key import encode_period
+from apportion.core.key import encode_period, is_period_of
 from apportion.core.limit import PeriodAnchor, PeriodLimit
 from apportion.region import sqlite_rows
 from apportion.region.counters import GRACE_MAX_NS, StoredCounter
@@ -46,32 +46,36 @@ def row_of(key: bytes, record: StoredCounter) -> CounterRow:
     return key, len(record.store_key), anchor, start_ns, over_ns, used, parts, record.expires_ns, allowance
 
 
-def record_of(row: CounterRow, limit: PeriodLimit, fresh: Counter) -> StoredCounter:
-    """The counter of a row, in the place of the `fresh` one that the quota would have now without it. One that is
-    damaged counts as used up, the worst it can be; a lifetime that cannot be read is a missing one.
+def record_of(row: CounterRow, store_key: bytes, limit: PeriodLimit, fresh: Counter) -> StoredCounter:
+    """The counter of a quota's row, in the place of the `fresh` one that it would have now without it. One that is
+    damaged counts as used up, the worst it can be, and has no lifetime, so that it is mended on disk too; neither has
+    one whose lifetime cannot be read.
     """
-    key, quota_bytes, _, start_ns, _, used, parts, expires_ns, _ = row
+    _, _, _, start_ns, over_ns, used, parts, expires_ns, _ = row
     try:
         if {type(start_ns), type(used)} != {int} or min(start_ns, used) < 0:
             raise ValueError("a row holds whole numbers")
         if isinstance(fresh, Ring):
             _fill(fresh, start_ns, used, parts)
         else:
-            fresh = _count(fresh, limit, start_ns, used)
+            fresh = _count(fresh, limit, start_ns, over_ns, used)
     except (TypeError, ValueError):
         fresh.charge(limit.units)
-    return StoredCounter(key[:quota_bytes], limit, fresh, expires_ns if type(expires_ns) is int else None)
+        expires_ns = None
+    return StoredCounter(store_key, limit, fresh, expires_ns if type(expires_ns) is int else None)
 
 
-def _count(fresh: Count, limit: PeriodLimit, start_ns: int, used: int) -> Count:
-    """The count of a row; ValueError: it began when none did."""
+def _count(fresh: Count, limit: PeriodLimit, start_ns: int, over_ns: int, used: int) -> Count:
+    """The count of a row; ValueError: it began when none did, or ends when it does not."""
     if limit.anchor is PeriodAnchor.CALENDAR:
         if start_ns != fresh.start_ns:
             raise ValueError("its key names another start")
         return Count(start_ns, fresh.end_ns, used)
     if start_ns > fresh.start_ns:
         raise ValueError("it begins in the future")
-    return Count(start_ns, limit.ends_ns(start_ns), used)
+    if limit.ends_ns(start_ns) != over_ns:
+        raise ValueError("it ends when its length does not have it")
+    return Count(start_ns, over_ns, used)
 
 
 def _fill(ring: Ring, start_ns: int, used: int, text: object) -> None:
@@ -104,7 +108,7 @@ def sweep(
     connection: sqlite3.Connection, start: bytes, steps: int, now_ns: int, wall_ns: int
 ) -> tuple[bytes, list[tuple[bytes, ClosedPeriod]]]:
     """Delete those of the `steps` counters after `start` whose time has passed. Where to go on, b"" after the last, and
-    which periods of them are to be told of.
+    which periods of them are to be told of; of a damaged row nothing can be.
     """
     go_on, end = stretch_end(connection, "counter", "key", start, steps)
     if end is None:
@@ -116,7 +120,11 @@ def sweep(
         marks,
     ).fetchall()
     connection.execute(f"DELETE FROM counter WHERE {RECLAIMED}", marks)  # noqa: S608
-    return go_on, [(key, ClosedPeriod(key[:length], *values)) for key, length, *values in told]
+    return go_on, [
+        (key, ClosedPeriod(key[:length], *values))
+        for key, length, *values in told
+        if {type(value) for value in (length, *values)} == {int} and is_period_of(key, length)
+    ]
 
 
 def are_audited(connection: sqlite3.Connection) -> bool:

@@ -293,7 +293,7 @@ class SqliteStore:
         """Bring the durable buckets and period counters that the batch asks for into memory."""
         buckets = self._buckets
         rates: dict[bytes, RateLimit] = {}
-        periods: dict[bytes, PeriodLimit] = {}
+        periods: dict[bytes, tuple[bytes, PeriodLimit]] = {}
         for call in batch:
             for group in call.groups:
                 for member in group.members:
@@ -301,7 +301,7 @@ class SqliteStore:
                     if isinstance(limit, PeriodLimit):
                         key = buckets.periods.key(member.store_key, limit, wall_ns)
                         if buckets.periods.get(key) is None:
-                            periods[key] = limit
+                            periods[key] = member.store_key, limit
                     elif buckets.get(member.store_key) is None and buckets.is_durable(member.store_key, limit):
                         rates[member.store_key] = limit
         if not rates and not periods:
@@ -311,9 +311,9 @@ class SqliteStore:
         for row in rows:
             buckets.put(row[0], sqlite_rows.bucket_of(row, rates[row[0]], now_ns))
         for counter_row in counter_rows:
-            limit = periods[counter_row[0]]
+            store_key, limit = periods[counter_row[0]]
             fresh = buckets.periods.fresh(limit, now_ns, wall_ns)
-            buckets.periods.put(counter_row[0], sqlite_counters.record_of(counter_row, limit, fresh))
+            buckets.periods.put(counter_row[0], sqlite_counters.record_of(counter_row, store_key, limit, fresh))
 
     async def _commit(self, works: Sequence[Work], flush: bool) -> list[object]:
         """Write what was changed, what was rolled up with it, and the works, in one transaction. What the works return.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -92,6 +93,9 @@ def told_plainly(command: Callable[Params, Result]) -> Callable[Params, Result]:
         except ApportionError as error:
             fail(str(error), ExitCode.UNREACHABLE)
         except KeyboardInterrupt:
+            fail("interrupted", ExitCode.INTERRUPTED)
+        except BrokenPipeError:  # nobody reads any more, as in `| head`; the flush at the end must not meet that again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             fail("interrupted", ExitCode.INTERRUPTED)
 
     return wrapped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -44,3 +45,16 @@ def test_while_it_runs(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "region_stopping" in rest
     assert "Traceback" not in rest
+
+
+def test_when_nobody_reads_any_more() -> None:
+    """As in `apportion simulate ... | head -1`: no traceback, however much it still had to say."""
+    command = [sys.executable, "-m", "apportion", "simulate", "uniform", "--seeds", "2"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    with subprocess.Popen(command, stdout=writer, stderr=subprocess.PIPE, text=True) as process:
+        os.close(writer)
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert (process.returncode, said.splitlines()[-1]) == (130, "apportion: interrupted")
+    assert "Traceback" not in said

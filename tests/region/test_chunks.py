@@ -28,7 +28,7 @@ from apportion.core.rules_file import parse_rules
 from apportion.proto.v1 import region_pb2
 from apportion.region.authority import Authority
 from apportion.region.chunks import LASTS_NS, TOLD_NS
-from apportion.region.events import EdgeSpoke, Event, Note, RollUp
+from apportion.region.events import EdgeSpoke, Event, Note, RollUp, RulesChanged
 from apportion.region.explain import explain
 from apportion.region.memory_store import MemoryStore
 from apportion.region.region import Region
@@ -188,6 +188,17 @@ def test_spending_a_chunk_is_no_more_than_was_issued() -> None:
     region.lend(80)
     region.tell(1, spent=50)
     assert region.notes() == ["edge_attached"]
+
+
+def test_a_chunk_of_former_rules_may_still_be_spent_and_given_back() -> None:
+    """What an edge tells of it after the rule has become `enforce: region` is nobody's fault."""
+    region = leasing()
+    region.lend(80)
+    texts = tuple((name, text.replace("enforce: lease,", "enforce: region,")) for name, text in TEXTS)
+    region.step(RulesChanged(Rules(2, texts), parse_rules(texts)))
+    region.tell(1, spent=20, back=30)
+    assert region.used == 20
+    assert "report_above_issued" not in region.notes()
 
 
 def test_nothing_is_lent_where_the_store_fails_or_nothing_is_left() -> None:

@@ -74,7 +74,7 @@ CASES = [
     (
         limit(PeriodAnchor.ROLLING),
         charged(3, at("2026-11-30T12:00"), 20 * EPOCH_NS),
-        "as what was used leaves the window of 24 hours; the oldest at 2026-12-01T12:00:12 UTC",
+        "as what was used leaves the window of 24 hours; the oldest does at 2026-12-01T12:00:12 UTC",
     ),
     (limit(PeriodAnchor.ROLLING), charged(0, NOON, 0), "nothing was used within the last 24 hours"),
 ]

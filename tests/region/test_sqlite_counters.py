@@ -87,6 +87,49 @@ async def test_a_damaged_row_counts_as_used_up(world: World, anchor: PeriodAncho
         assert await admitted(store, one(b"k", limit, count=11)) == [10]
 
 
+@pytest.mark.parametrize("damage", ["start_ns = 0", "over_ns = 1", f"over_ns = {2**63 - 1}"])
+async def test_a_first_use_whose_length_was_changed_counts_as_used_up(world: World, damage: str) -> None:
+    """Both ends are in the row, and one of them alone is no period of a minute. For a minute, not for ever."""
+    limit = quota(10, PeriodAnchor.FIRST_USE)
+    async with world.store() as store:
+        await ask(store, one(b"k", limit))
+    change(world, f"UPDATE counter SET {damage}")
+    async with world.store() as store:
+        assert await admitted(store, one(b"k", limit)) == [0]
+    world.clock.advance(MINUTE)
+    async with world.store() as store:
+        assert await admitted(store, one(b"k", limit)) == [1]
+
+
+@pytest.mark.parametrize(
+    "damage", ["quota_bytes = 'x'", "quota_bytes = 0", "quota_bytes = 99", "start_ns = 'now'", "used = 1.5"]
+)
+async def test_a_damaged_row_that_is_to_be_told_of_leaves_untold_and_holds_nobody_up(world: World, damage: str) -> None:
+    """Its audit event could say nothing true."""
+    limit = quota(10, PeriodAnchor.CALENDAR, audit_periods=True)
+    async with world.store() as store:
+        await ask(store, one(b"k", limit), one(b"other", limit, 2))
+    change(world, f"UPDATE counter SET {damage} WHERE used = 1")
+    async with world.store() as store:
+        assert await admitted(store, one(b"other", limit)) == [1]
+        world.clock.advance(3 * MINUTE)
+        for _ in range(3):  # each sweeps a part
+            assert await admitted(store, one(b"next", limit)) == [1]
+            world.clock.advance(SECOND)
+        assert [(each.store_key, each.used) for each in store.take_closed()] == [(b"other", 3)]
+
+
+async def test_a_counter_is_of_the_quota_that_asks(world: World) -> None:
+    """Its key has been found, whatever the row says of that."""
+    limit = quota(10, PeriodAnchor.CALENDAR)
+    async with world.store() as store:
+        await ask(store, one(b"k", limit))
+    change(world, "UPDATE counter SET quota_bytes = 'x'")
+    async with world.store() as store:
+        assert await admitted(store, one(b"k", limit, count=10)) == [9]
+        assert rows(world, "substr(key, 1, quota_bytes), used") == [(b"k", 10)]
+
+
 @pytest.mark.parametrize(
     "parts",
     ["'[]'", "'[[3600000000, 2]]'", "'{}'", "'x'", "NULL", "'[[3600000000, true]]'", "'[[3600000001, 1]]'", "'[1]'"],

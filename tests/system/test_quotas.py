@@ -113,7 +113,7 @@ async def test_a_region_that_is_killed_has_what_was_used_and_explains_it(tmp_pat
             assert {
                 "daily": "00:00 Europe/Berlin, when the calendar day ends",
                 "own": "24 hours after the subject's first call at ",
-                "last": "as what was used leaves the window of 24 hours; the oldest at ",
+                "last": "as what was used leaves the window of 24 hours; the oldest does at ",
             }[name] in told["reset_reason"]
 
 

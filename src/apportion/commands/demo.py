@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import secrets
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -82,9 +80,6 @@ def demo(
     try:
         result = asyncio.run(_interruptible(setting, logs, as_json))
     except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
-    except BrokenPipeError:  # nobody reads any more; everything has been stopped
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise KeyboardInterrupt from None
     if as_json:
         print(json.dumps(result.as_json(), indent=2))
