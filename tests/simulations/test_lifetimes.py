@@ -50,6 +50,7 @@ class NotCounted(PeriodCounters):
 CASES = [
     ("lifetime-extended", LifetimeDecides, "P2"),
     ("lifetime-lost", LostIsFresh, "P1"),
+    ("lifetime-lost-first-use", LostIsFresh, "P1"),
     ("lifetime-lost", NotCounted, "P5"),
 ]
 
@@ -68,7 +69,7 @@ def decided(outcome: Outcome) -> list[tuple[int, bool]]:
     return list(zip(answers.at_ns.tolist(), answers.allowed.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("name", ["lifetime-lost", "lifetime-extended"])
+@pytest.mark.parametrize("name", ["lifetime-lost", "lifetime-lost-first-use", "lifetime-extended"])
 def test_no_decision_changes(name: str) -> None:
     """The run is the same to the nanosecond as one in which lifetimes are whole."""
     whole = run(replace(load(name), faults=(), expectations=()), 1)

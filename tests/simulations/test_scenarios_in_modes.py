@@ -6,13 +6,15 @@ import pytest
 
 from apportion.core.rule import Enforce
 from apportion.simulations import library
+from apportion.simulations.comparing import modes_of
 from apportion.simulations.nodes import parsed
 from apportion.simulations.scenario import OneRule
 
 
-@pytest.mark.parametrize("name", library.names())
-@pytest.mark.parametrize("mode", Enforce)
-def test_every_scenario_with_one_rule_can_be_in_every_mode(name: str, mode: Enforce) -> None:
+@pytest.mark.parametrize(
+    "name, mode", [(name, mode) for name in library.names() for mode in modes_of(library.load(name))]
+)
+def test_every_scenario_can_be_in_every_mode_that_its_limit_can_have(name: str, mode: Enforce) -> None:
     """The rules are good ones, and the rule is in that mode."""
     scenario = library.load(name)
     assert scenario.one is not None
