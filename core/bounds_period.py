@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from apportion.core.bounds_stages import stages_text
+from apportion.core.counter import GRACE_MAX_NS
 from apportion.core.document import Problem
 from apportion.core.errors import RulesError
 from apportion.core.limit import EPOCH_NS, PeriodAnchor, PeriodLimit
@@ -78,7 +79,11 @@ def _by_period(rule: Rule, limit: PeriodLimit) -> str:
         return (
             f"{what}: no bound while the region is unavailable, since `when_unavailable` has `allow`; else over by 0."
         )
-    return f"{what}: over by at most 0, whatever fails."
+    clock = ""
+    if limit.anchor is PeriodAnchor.CALENDAR:
+        kept = duration_text(min(limit.length_ns, GRACE_MAX_NS) // 2)
+        clock = f", as long as the clock of the region's host is not set back by more than {kept} over a reset"
+    return f"{what}: over by at most 0, whatever fails{clock}."
 
 
 def _around_reset(limit: PeriodLimit) -> str:

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 
-from apportion.core.limit import ceil_div
+from apportion.core.limit import EPOCH_NS, ceil_div
+
+GRACE_MAX_NS = 60 * EPOCH_NS
+"""A calendar counter outlives its period by at most this, and at most the period's length: half of it for clocks that
+step back, the rest to spread what is reclaimed.
+"""
 
 PARTS = 120
 """A rolling window is counted in so many parts, the oldest counted whole: a unit leaves at most one part late, and at

@@ -11,15 +11,10 @@ from collections import deque
 from dataclasses import dataclass
 from zlib import crc32
 
-from apportion.core.counter import Count, Counter, Ring
+from apportion.core.counter import GRACE_MAX_NS, Count, Counter, Ring
 from apportion.core.key import encode_period
 from apportion.core.limit import EPOCH_NS, PeriodAnchor, PeriodLimit
 from apportion.region.store import ChargedPeriod, ClosedPeriod, GivenBack
-
-GRACE_MAX_NS = 60 * EPOCH_NS
-"""A calendar counter outlives its period by at most this, and at most the period's length: half of it for clocks that
-step back, the rest by a hash of the key, so that what a boundary ends is not reclaimed all at once.
-"""
 
 FULL_WAIT_NS = EPOCH_NS
 """Who finds the table full may find room this much later."""

@@ -7,11 +7,11 @@ import sqlite3
 from collections import deque
 from collections.abc import Sequence
 
-from apportion.core.counter import PARTS, Count, Counter, Ring
+from apportion.core.counter import GRACE_MAX_NS, PARTS, Count, Counter, Ring
 from apportion.core.key import encode_period, is_period_of
 from apportion.core.limit import PeriodAnchor, PeriodLimit
 from apportion.region import sqlite_rows
-from apportion.region.counters import GRACE_MAX_NS, StoredCounter
+from apportion.region.counters import StoredCounter
 from apportion.region.sqlite_rows import INTEGER_MAX, insert, select_keys, stretch_end
 from apportion.region.store import ClosedPeriod, GivenBack, RollupRow
 

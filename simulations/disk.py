@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 
-from apportion.core.counter import Ring
+from apportion.core.counter import GRACE_MAX_NS, Ring
 from apportion.core.key import encode_period
 from apportion.core.limit import EPOCH_NS, PeriodLimit
 from apportion.core.messages import Register
 from apportion.region.buckets import Buckets, StoredBucket
-from apportion.region.counters import GRACE_MAX_NS, PeriodCounters, StoredCounter
+from apportion.region.counters import PeriodCounters, StoredCounter
 from apportion.region.events import Consume, RollUp, SwapRegister
 from apportion.region.register import created
 from apportion.region.reports import Reports

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from apportion.core.counter import GRACE_MAX_NS
 from apportion.core.limit import PeriodAnchor
 from apportion.core.periods import Unit
-from apportion.region.counters import GRACE_MAX_NS
 from apportion.region.sqlite_store import SqliteStore
 from apportion.region.store import Charge
 from tests.contract.worlds import ANCHOR, MINUTE, SECOND, WALL, World, ask, one, period, quota

@@ -162,7 +162,8 @@ def test_a_quota_says_who_resets_when_and_what_a_reset_admits() -> None:
         "audit_periods": False,
     }
     assert daily["bound_sentence"].startswith(
-        "In a period: over by at most 0, whatever fails. Around a reset: up to 2000, two allowances, one just before "
+        "In a period: over by at most 0, whatever fails, as long as the clock of the region's host is not set back by "
+        "more than 30s over a reset. Around a reset: up to 2000, two allowances, one just before "
         "it and one just after, which no period counts twice; with `anchor: rolling` it is 1000 in any day. "
         + RESETS["zone-of-the-file"]
     )
