@@ -17,7 +17,7 @@ from apportion.core.errors import StoreError
 from apportion.core.key import encode_key, encode_quota
 from apportion.core.limit import PeriodLimit
 from apportion.core.match import apply_rules
-from apportion.core.messages import Report, ReportAck, Rules
+from apportion.core.messages import ReportAck, Rules
 from apportion.core.request import Descriptor
 from apportion.core.rule import RuleSet
 from apportion.core.rules_file import parse_rules
@@ -83,7 +83,6 @@ class Link:
         self.agent = Agent("edge-1", "here", 11, load)
         self.admitted: Counter[str] = Counter()
         self.refused = 0
-        self.reports: set[int] = set()
         self.lose_acks = 0
         self._waiting: dict[int, str] = {}
 
@@ -134,8 +133,6 @@ class Link:
     def _perform(self, command: edging.Command) -> None:
         match command:
             case edging.Send(message):
-                if isinstance(message, Report):
-                    self.reports.add(message.number)
                 self.region.feed(EdgeSpoke(self.session, message))
             case edging.Settled(ticket, decision):
                 self._decided(self._waiting.pop(ticket), decision)

@@ -60,10 +60,13 @@ def simulate(
     latency: Annotated[
         str | None, typer.Option(metavar="DURATION", help="One way, to the farthest edge, such as 40ms.")
     ] = None,
-    limit: Annotated[str | None, typer.Option(metavar="RATE", help="Another limit, such as 1000/s.")] = None,
+    limit: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Another limit, such as 1000/s, or allowance, such as 50/30s.")
+    ] = None,
     enforce: Annotated[str | None, typer.Option(metavar="MODE", help="edge, edge+region, lease or region.")] = None,
     compare: Annotated[
-        str | None, typer.Option(metavar="enforce", help="The same world under the four modes and three baselines.")
+        str | None,
+        typer.Option(metavar="enforce", help="The same world under each mode the limit can have, and baselines."),
     ] = None,
     plot: Plot = None,
     html: Html = None,
