@@ -54,13 +54,8 @@ FORGOTTEN_EVERY_NS = 10 * EPOCH_NS
 """How often keys are forgotten that nobody has asked for until all of their buckets had drained."""
 
 
-def run_baseline(scenario: Scenario, seed: int, baseline: Baseline) -> RuleFigures:
-    """The scenario's one rule under a baseline; faults and the network are left out, which favours it."""
-    return baseline_series(scenario, seed, baseline).rules[0].figures
-
-
 def baseline_series(scenario: Scenario, seed: int, baseline: Baseline) -> RunSeries:
-    """The same, second by second."""
+    """The scenario's one rule under a baseline; faults and the network are left out, which favours it."""
     assert scenario.one is not None
     rules = parsed(scenario.rules)
     traffic = arrivals(streams_of(scenario.flows, rules), scenario.edges, scenario.seconds, seed)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from apportion.core.request import Application
-from apportion.simulations.baselines import Baseline, rows_of, run_baseline
+from apportion.simulations.baselines import Baseline, baseline_series, rows_of
 from apportion.simulations.rows import Answered, Crossed
 from apportion.simulations.scenario_file import parse_scenario
 from apportion.simulations.traffic import rule_named
@@ -128,7 +128,7 @@ def test_the_figures_of_a_baseline(
 ) -> None:
     """Four edges that are asked for eight times the limit: counting locally is over by 300 and three bursts more."""
     text = "edges: 4\nseconds: 6\nlimit: 100/s\nenforce: lease\ndemand: [{shape: uniform, load: 800%}]\n"
-    figures = run_baseline(parse_scenario("overload", text), 1, baseline)
+    figures = baseline_series(parse_scenario("overload", text), 1, baseline).rules[0].figures
     assert figures.enforce == baseline.value
     assert over[0] <= figures.overshoot_label <= over[1]
     assert (figures.crossing_share, figures.bound) == (crossing_share, bound)
