@@ -21,8 +21,6 @@ LONG_NS = HOUR_S * EPOCH_NS
 SHORTEST_MONTH = 28
 """Days that every month has."""
 
-_WORDS = {unit: unit.value for unit in Unit} | {Unit.SECOND: "second", Unit.MINUTE: "minute"}
-
 
 def needs_keeping(rule: Rule) -> bool:
     """Whether the rule may not be counted in a store that keeps nothing: a restart would be worth a whole allowance."""
@@ -105,7 +103,7 @@ def most_around_reset(limit: PeriodLimit) -> int:
 
 def period_words(limit: PeriodLimit) -> str:
     """A period in words, as after "in any": `day`, `6 hours`."""
-    word = _WORDS[limit.unit]
+    word = limit.unit.word
     return word if limit.multiple == 1 else f"{limit.multiple} {word}s"
 
 

@@ -38,6 +38,11 @@ class Unit(Enum):
         """Seconds of a unit of fixed length; None for months and years."""
         return _FIXED_S.get(self)
 
+    @property
+    def word(self) -> str:
+        """The unit in full, for sentences: `minute`."""
+        return {Unit.SECOND: "second", Unit.MINUTE: "minute"}.get(self, self.value)
+
 
 _FIXED_S = {
     Unit.SECOND: 1,
@@ -165,7 +170,8 @@ def _first_day(months: int, day: int) -> date:
 
 
 @lru_cache(maxsize=1024)
-def _zone(name: str) -> tzinfo:
+def zone_named(name: str) -> tzinfo:
+    """The time zone of that name, which there is."""
     return UTC if name == "UTC" else ZoneInfo(name)
 
 
@@ -192,7 +198,7 @@ def _short(length: int, name: str, instant_s: int) -> tuple[int, int]:
     """The period of at most an hour: it begins wherever the local clock shows a multiple of `length`, or passes over
     one.
     """
-    zone = _zone(name)
+    zone = zone_named(name)
     offset = _offset(zone, instant_s)
     start = (instant_s + offset) // length * length - offset
     before = _offset(zone, start)
@@ -218,7 +224,7 @@ def _long(
     floor: Callable[[datetime], datetime], following: Callable[[datetime], datetime], name: str, instant_s: int
 ) -> tuple[int, int]:
     """The period between two local beginnings, each at the first instant that is not before it."""
-    zone = _zone(name)
+    zone = zone_named(name)
     beginning = floor(datetime.fromtimestamp(instant_s, zone).replace(tzinfo=None))
     start, end = _first_instant(zone, beginning), _first_instant(zone, following(beginning))
     while end <= instant_s:  # the clock was set back to before a beginning that has been

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 from apportion.core.key import encode_key, key_text, split_quota
 from apportion.core.limit import EPOCH_NS, PeriodAnchor, PeriodLimit
 from apportion.core.messages import Quota
-from apportion.core.periods import Unit
+from apportion.core.periods import Unit, zone_named
 from apportion.proto.v1 import region_pb2
 from apportion.region.events import Note
 from apportion.region.store import ChargedPeriod, ClosedPeriod
 from apportion.region.versions import Lookup
-
-WORDS = {
-    Unit.SECOND: "second",
-    Unit.MINUTE: "minute",
-    Unit.HOUR: "hour",
-    Unit.DAY: "day",
-    Unit.WEEK: "week",
-    Unit.MONTH: "month",
-    Unit.YEAR: "year",
-}
 
 
 def period_state(limit: PeriodLimit) -> region_pb2.PeriodState:
@@ -70,12 +59,12 @@ def length_text(limit: PeriodLimit) -> str:
     multiple, unit = limit.multiple, limit.unit
     if unit is Unit.DAY:
         multiple, unit = 24 * multiple, Unit.HOUR
-    return f"{multiple} {WORDS[unit]}{'s' if multiple > 1 else ''}"
+    return f"{multiple} {unit.word}{'s' if multiple > 1 else ''}"
 
 
 def instant_text(at_ns: int, zone: str = "UTC") -> str:
     """An instant by the clock of a zone, rounded up to a second: `2026-12-02T00:00 Europe/Berlin`."""
-    at = datetime.fromtimestamp(-(-at_ns // EPOCH_NS), UTC if zone == "UTC" else ZoneInfo(zone))
+    at = datetime.fromtimestamp(-(-at_ns // EPOCH_NS), zone_named(zone))
     shown = at.replace(tzinfo=None).isoformat(timespec="seconds" if at.second else "minutes")
     return f"{shown} {zone}"
 
@@ -117,7 +106,7 @@ def _end_ns(limit: PeriodLimit, start_ns: int, now_ns: int) -> int:
 
 
 def _calendar_text(limit: PeriodLimit) -> str:
-    return WORDS[limit.unit] if limit.multiple == 1 else f"period of {length_text(limit)}"
+    return limit.unit.word if limit.multiple == 1 else f"period of {length_text(limit)}"
 
 
 def _utc(at_ns: int) -> str:

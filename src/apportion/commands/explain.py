@@ -6,13 +6,13 @@ import json
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Annotated
-from zoneinfo import ZoneInfo
 
 import typer
 
 from apportion.commands.decide import parse_dimensions
 from apportion.commands.reading import ENFORCES, STATES, ask_region, limit_of, warnings
 from apportion.core.errors import InputError
+from apportion.core.periods import zone_named
 from apportion.listening import check_address
 from apportion.process import told_plainly
 from apportion.proto.v1 import region_pb2
@@ -131,7 +131,7 @@ def period_object(period: region_pb2.PeriodState) -> dict[str, object]:
     """
     known = period.HasField("start_ns")
     start, end = (_instant(each) if known else None for each in (period.start_ns, period.end_ns + 10**9 - 1))
-    zone = ZoneInfo(period.zone) if period.zone else None
+    zone = zone_named(period.zone) if period.zone else None
     return {
         "anchor": period.anchor,
         "length": period.length,
